@@ -83,7 +83,7 @@ def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, ma
     ):
         assert words in result.output
     *_, picture, following = result.output.splitlines()
-    assert picture == f"Picture: {out}" and following.startswith("Next: gpmi demo --seed 2; ")
+    assert picture == f"Picture: {out}" and following.startswith("Next: gpmi demo --seed 2 (or --noise, ")
     assert out.read_bytes().startswith(magic)
     assert out.stat().st_size > 10_000
 
@@ -142,12 +142,39 @@ def test_the_picture_of_the_demo_speaks_of_what_happened(budget):
     run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=0)
     figure = demo_figure.story(run, HIMMELBLAU)
     titles = [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")]
-    assert sorted(title[:2] for title in titles) == ["1.", "2.", "3.", "4.", "5."]
+    assert sorted(title[:2] for title in titles) == ["1.", "2.", "3.", "4.", "5.", "6."]
     gap = HIMMELBLAU.maximum - run.y
-    assert f"2. Where gpmi looked: {budget} evaluation{'s' if budget > 1 else ''}" in titles
-    assert f"4. The best value so far: {gap:.3g} below the maximum" in titles
+    assert f"2. Where it looked: {budget} evaluation{'s' if budget > 1 else ''}" in titles
+    assert f"5. The best so far: {gap:.3g} below the maximum" in titles
     words = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert "the maximum" in words and "its best guess" in words and not any("phi" in word for word in (*titles, *words))
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "words"),
+    [
+        ("noise", 8, ["Each value is wrong by about 5", "Recommended: (", "where the value without noise is"]),
+        ("objectives", 8, ["largest yield", "can I stop?", "recipes that no other beats in both"]),
+        ("curves", 6, ["the epochs of 6 trainings", "below the best possible value", "trainings were stopped"]),
+    ],
+)
+def test_the_demo_shows_noise_objectives_and_curves(tmp_path, kind, budget, words):
+    out = tmp_path / "a.png"
+    result = invoke("demo", f"--{kind}", "--budget", budget, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert not [each for each in words if each not in result.output]
+    assert out.read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_kind_of_demo_at_a_time(tmp_path):
+    result = invoke("demo", "--noise", "--curves", "--out", tmp_path / "a.png")
+    assert result.exit_code == 1 and "there is --noise and --curves; give one of them" in result.stderr
+
+
+def test_what_one_more_value_gains_is_the_mean_of_draws():
+    rng, mu, sd = np.random.default_rng(0), np.array([-1.0, 0.0, 2.0, 1.0, -1.0]), np.array([1.0, 0.5, 0.1, 0.0, 0.0])
+    drawn = np.maximum(mu + sd * rng.standard_normal((200_000, 5)), 0.3) - 0.3
+    assert demo_figure._gain_of_one_more(mu, sd, 0.3) == pytest.approx(drawn.mean(axis=0), abs=0.005)
 
 
 def test_found_is_the_first_value_near_the_maximum():
@@ -178,7 +205,7 @@ def test_the_demo_tells_of_events(capsys):
 
     run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=3, seed=0)
     event = gpmi.Event("jitter", "observation 3: 1e-9 was added [to its noise]")
-    demo.report(gpmi.Result(**{**vars(run), "events": (event,)}), 1.0, 1.0, Console())
+    demo.report("hills", gpmi.Result(**{**vars(run), "events": (event,)}), 1.0, 1.0, Console())
     assert "jitter: observation 3: 1e-9 was added [to its noise]" in capsys.readouterr().out
 
 

@@ -80,6 +80,14 @@ def test_an_evaluation_is_stopped_when_it_will_hardly_win_and_says_why() -> None
     assert opt.best is not None and abs(opt.best.x["x"] - 0.3) < 0.05 and abs(opt.recommend()["x"] - 0.3) < 0.05
 
 
+def test_a_point_that_is_asked_again_where_one_was_stopped_goes_to_its_end() -> None:
+    starts = [0.3, 0.1, 0.5, 0.7, 0.9, 0.9002, 0.95]
+    opt = Optimizer(STEPS, seed=0, x0=[{"x": x, "epoch": 16} for x in starts])
+    trials = [train(opt) for _ in starts]
+    assert [trial.x["x"] for trial in trials] == starts
+    assert [trial.status for trial in trials[-3:]] == ["stopped", "told", "stopped"]
+
+
 def test_the_probability_to_win_is_that_of_the_posterior_at_the_target() -> None:
     opt = trained(8)
     model, log = opt.model, opt._log

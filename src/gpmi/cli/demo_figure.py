@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WORDS_OF_FRONT = ("the front so far", "still to be had, 95 %", "its median")
 NEAR = 0.1  # a value this close to the maximum counts as found: 1/9000 of the range of f; our choice
 
 
 def found_after(result: Result, function: Function) -> int | None:
-    """Return the number of evaluations after which the best value was NEAR the maximum; None if it never was."""
+    """Return the number of evaluations after which the best value was NEAR the maximum; None if it never was.
+
+    Values are those of the function, without noise.
+    """
     return next(
-        (t for t, trial in RunView.of(result).numbered if trial.y is not None and function.maximum - trial.y < NEAR),
+        (t for t, trial in RunView.of(result).numbered if function.maximum - function.f(trial.x) < NEAR),
         None,
     )
 
@@ -49,15 +53,15 @@ def story(result: Result, function: Function | None) -> Figure:
     with style():
         if function is None:
             return _story_of_a_simulator(result)
-        figure = new_figure(10.8, 6.6)
-        grid = figure.add_gridspec(2, 3)
-        _draw_maps([figure.add_subplot(grid[place]) for place in ((0, 0), (0, 1), (0, 2), (1, 2))], result, function)
-        best = figure.add_subplot(grid[1, :2])
+        figure = new_figure(13.6, 6.4)
+        grid = figure.add_gridspec(2, 4)
+        maps = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3)]
+        _draw_maps([figure.add_subplot(grid[place]) for place in maps], result, function)
+        best = figure.add_subplot(grid[1, :3])
         after = found_after(result, function)
-        assert result.y is not None
-        gap = function.maximum - result.y
+        gap = function.maximum - max(function.f(trial.x) for _, trial in RunView.of(result).numbered)
         ending = f"{gap:.3g} below the maximum" if after is None else f"the maximum, after {after} evaluations"
-        _draw_best(best, result, f"4. The best value so far: {ending}")
+        _draw_best(best, result, f"5. The best so far: {ending}", function)
         best.axhline(function.maximum, color=VERMILION, linewidth=1.0, linestyle=(0, (4, 2)), label="the maximum")
         best.set_ylim(top=function.maximum + 0.06 * (function.maximum - best.get_ylim()[0]))
         legend_above(best)
@@ -88,22 +92,74 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     low, mu, high = run.bounds(plane.rows)
     true = values_of(function.f, result.space, plane.rows)
     levels = levels_of(true, mu, best_is_large=True)
-    hidden, queries, believed, unsure = panels
+    hidden, queries, believed, unsure, promising = panels
     plane.fill(hidden, true, levels, "viridis", "1. A function, hidden from gpmi")
     hidden.plot(*function.argmax, "o", markersize=11.0, markerfacecolor="none", markeredgecolor=BLACK)
     plane.lines(queries, true, levels)
     count = len(result.trials)
-    title = f"2. Where gpmi looked: {count} evaluation{'s'[: count != 1]}"
+    title = f"2. Where it looked: {count} evaluation{'s'[: count != 1]}"
     draw_queries(queries, run, plane, title, "early \N{RIGHTWARDS ARROW} late")
-    plane.fill(believed, mu, levels, "viridis", "3. What gpmi believes at the end")
+    plane.fill(believed, mu, levels, "viridis", "3. What it believes at the end")
     sd = 0.5 * (high - low)
     steps = np.array(MaxNLocator(7).tick_values(0.0, float(sd.max()) or 1.0))
-    plane.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, \N{PLUS-MINUS SIGN}")
-    for ax in (believed, unsure):
+    plane.fill(unsure, sd, steps, "Greys", "4. How unsure it still is, \N{PLUS-MINUS SIGN}")
+    gain = _gain_of_one_more(mu, sd, float(run.bounds(recommended[None])[1][0]))
+    steps = np.array(MaxNLocator(5).tick_values(0.0, max(float(gain.max()), NEAR)))
+    plane.fill(promising, gain, steps, "Greens", f"6. One more would bring at most {gain.max():.2g}")
+    for ax in (believed, unsure, promising):
         ax.plot(*plane.positions(recommended[None]), "*", **star())
     _label(hidden, function.argmax, "the maximum")
     at_best = tuple(float(at[0]) for at in plane.positions(recommended[None]))
     _label(believed, at_best, "its best guess" if found_after(result, function) is None else "found")
+
+
+def _gain_of_one_more(mu: Array, sd: Array, best: float) -> Array:
+    """Return the expected gain E max(f - best, 0) of one more value at points with f ~ N(mu, sd^2), (m,)."""
+    from scipy.special import ndtr
+
+    z = np.divide(mu - best, sd, out=np.zeros_like(mu), where=sd > 0.0)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+    return np.where(sd > 0.0, (mu - best) * ndtr(z) + sd * density, np.maximum(mu - best, 0.0))
+
+
+def picture_of_front(result: Result) -> Figure:
+    """Draw what was measured in two objectives, where the front is, and how it grew."""
+    from gpmi.views.figures import plots
+
+    with style():
+        figure = new_figure(10.8, 4.4)
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    plots.front(result, ax=left)
+    plots.hypervolume(result, ax=right)
+    _entitle(left, "1. What was measured, and what no other beats")
+    _entitle(right, "2. How the front grew")
+    with style():
+        right.set_ylabel("what the front covers: yield \N{MULTIPLICATION SIGN} cost")
+        right.set_xlabel("evaluation")
+        drawn = right.get_legend_handles_labels()[0]
+        right.legend(drawn, WORDS_OF_FRONT[: len(drawn)], loc="lower right")
+    return figure
+
+
+def picture_of_curves(result: Result) -> Figure:
+    """Draw the trainings, and the best value against what was spent."""
+    from gpmi.views.figures import plots
+
+    with style():
+        figure = new_figure(10.8, 4.4)
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    plots.curves(result, ax=left)
+    plots.cost(result, ax=right)
+    _entitle(left, "1. Trainings that would hardly win were stopped")
+    _entitle(right, "2. The best value against what was spent")
+    return figure
+
+
+def _entitle(ax: Axes, title: str) -> None:
+    """Replace the title of a panel."""
+    with style():
+        ax.set_title("", loc="center")
+        ax.set_title(title, loc="left")
 
 
 def _label(ax: Axes, at: tuple[float, ...], words: str) -> None:
@@ -116,12 +172,16 @@ def _label(ax: Axes, at: tuple[float, ...], words: str) -> None:
     )  # fmt: skip
 
 
-def _draw_best(ax: Axes, result: Result, title: str) -> None:
-    """Draw each value and the best so far. The axis starts near the first value; lower ones are marked at its edge."""
+def _draw_best(ax: Axes, result: Result, title: str, function: Function | None = None) -> None:
+    """Draw each value and the best so far. The axis starts near the first value; lower ones are marked at its edge.
+
+    If the function is known, the best so far is the best of its values, without noise.
+    """
     from matplotlib.ticker import MaxNLocator
 
     t, y = np.array([(t, trial.y) for t, trial in RunView.of(result).numbered], dtype=float).T
-    best: Array = np.maximum.accumulate(y)
+    true = y if function is None else np.array([function.f(trial.x) for _, trial in RunView.of(result).numbered])
+    best: Array = np.maximum.accumulate(true)
     first = next((t for t, trial in RunView.of(result).numbered if trial.origin == "policy"), len(result.trials) + 1)
     floor = float(best[0] - 0.05 * (np.ptp(best) or 1.0))
     if first > 1:

@@ -30,13 +30,18 @@ def serve(
         str | None,
         typer.Option(envvar="GPMI_TOKEN", help="The token visitors need; generated if other machines may connect."),
     ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(help="The address of a proxy in front of the server, such as https://lab.example.org."),
+    ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Run studies from a browser: ask for experiments, enter their results, see what is known.
 
     If the database does not exist yet, the first page creates a study. A study file (.toml) creates the study that it
     describes, and only that one is shown. Everything is stored in the database, so Ctrl-C
-    may end the server at any time. Without --host only this machine can connect.
+    may end the server at any time. Without --host only this machine can connect. Behind a proxy, --public-url names
+    the address that visitors use; they need the token then.
     """
     with study_errors():
         with one_line_errors(ImportError):
@@ -46,29 +51,48 @@ def serve(
                 raise ImportError(f"gpmi serve needs {error.name}: {install_command('serve')}") from error
         if address.endswith(".toml"):
             address, name = study_of_file(address, name)
-        run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)
+        run(
+            address,
+            name=name,
+            host=host,
+            port=port,
+            token=token,
+            public_url=public_url,
+            browser=browser,
+            say=typer.echo,
+        )
 
 
 def demo(
     budget: Annotated[
-        int | None, typer.Option(help="The number of evaluations; by default 60, or 20 simulations.")
+        int | None, typer.Option(help="The number of evaluations; by default 60, 30 with --objectives, or 20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
     tsunami: Annotated[
         bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
     ] = False,
+    noise: Annotated[bool, typer.Option("--noise", help="Every value is measured with an error.")] = False,
+    objectives: Annotated[bool, typer.Option("--objectives", help="A high yield for a low cost.")] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="Stop trainings early that will hardly win.")] = False,
 ) -> None:
-    """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
+    """Find the highest of four peaks and draw how it went; or show noise, two objectives, trainings, a simulator."""
     from gpmi.cli import demo as demonstration
     from gpmi.run.progress import lasting_console
 
-    evaluations = (20 if tsunami else 60) if budget is None else budget
+    kinds: dict[demonstration.Kind, bool] = {
+        "tsunami": tsunami, "noise": noise, "objectives": objectives, "curves": curves
+    }  # fmt: skip
+    chosen = [name for name, is_on in kinds.items() if is_on]
+    kind = chosen[0] if chosen else "hills"
+    evaluations = demonstration.BUDGETS[kind] if budget is None else budget
     with one_line_errors(ValueError, ImportError):
-        demonstration.check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
+        if len(chosen) > 1:
+            raise ValueError(f"there is --{' and --'.join(chosen)}; give one of them")
+        demonstration.check(kind=kind, budget=evaluations, seed=seed, out=out)
     with one_line_errors(OSError):
         demonstration.demo(
-            budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami, program=program_name()
+            kind=kind, budget=evaluations, seed=seed, out=out, console=lasting_console(), program=program_name()
         )
 
 

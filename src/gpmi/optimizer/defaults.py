@@ -24,7 +24,7 @@ class Defaults:
     """The settings that come with a policy. `Optimizer.defaults` holds them, and an Optimizer prints them.
 
     Only `Find` switches any on, whether it comes from aim="find" or from the user. A given kernel has its own units, so
-    then only the initial design differs. docs/policy.md has the experiments.
+    then only the initial design differs. docs/notes/find.md has the experiments.
     """
 
     policy: Policy

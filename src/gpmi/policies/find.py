@@ -16,7 +16,7 @@ from gpmi.policies.reinvest import Reinvest
 IN_BATCH = GPUCBPE(scale=0.2)
 
 # In this last share of the budget, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
-# and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
+# and 1 by runs that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
 # three differ little.
 LATE = 0.2
 
@@ -42,7 +42,7 @@ class Find(Delegating):
 
     A point is a duplicate if a trial is within a thousandth of the box of it in each coordinate, or on a finite set in
     the same row. Without noise `then` chooses no point with a trial while there is another. The score, phi and
-    derivatives are those of `first`. docs/policy.md has the experiments.
+    derivatives are those of `first`. docs/notes/find.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)
@@ -58,7 +58,7 @@ class Find(Delegating):
 
     def __post_init__(self, last: Any) -> None:
         if last is not None:
-            raise TypeError(f"last is {last!r}; Find has no third policy any more: leave it out (docs/policy.md)")
+            raise TypeError(f"last is {last!r}; Find has no third policy any more: leave it out (docs/notes/find.md)")
         for name in ("first", "then"):
             if isinstance(checked_policy(getattr(self, name)), Find):
                 raise ValueError(f"{name} is a Find, which cannot be a part of another; give its parts")

@@ -10,11 +10,11 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class Measured(NamedTuple):
     y: float | Mapping[str, float]  # a dict of outputs in a run with goals; noise_var is then one, too, or one number
     noise_var: float | Mapping[str, float] = 0.0
     constraints: tuple[float, ...] = ()
+
+
+# What f returns: a value, or in a space with steps a generator of (step, value).
+Evaluated: TypeAlias = float | Measured | Iterator[tuple[int, float]]
 
 
 class NoNumber(NamedTuple):

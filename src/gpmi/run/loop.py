@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from gpmi._support.text import error_message, rounded
 from gpmi._support.types import Event
 from gpmi.optimizer import Optimizer
 from gpmi.run.curves import Curves
-from gpmi.run.evaluation import LEARN_FROM_FAILURES, Measured, RemoteGenerator, evaluator, record
+from gpmi.run.evaluation import LEARN_FROM_FAILURES, Evaluated, Measured, RemoteGenerator, evaluator, record
 from gpmi.run.options import OPTIMIZER_DEFAULTS, MaximizeOptions, RunOptions, RunSettings, with_options
 from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
@@ -52,7 +52,7 @@ def _start(
 
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
-def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
+def maximize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the maximum of f over the space by evaluating it at points that are chosen one after the other.
 
     If f raises, or returns something that is not a finite number, the exception propagates. It carries everything
@@ -90,7 +90,8 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
         reject. Its return value is ignored, and an exception in it ends the run like one in f.
     progress : whether to show on stderr how the run proceeds (needs the extra `cli`).
     aim : what counts: the best point at the end ("find") or every evaluation ("earn").
-    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise : as in `Optimizer`.
+    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise, bounds, units : as in
+        `Optimizer`.
     earlier : values of the same function from before, told first as by `Optimizer.tell_all`: (x, y), (x, y, noise_var),
         or the trials of an earlier run. They do not count in the budget. A dict, {"last year": study}, names studies of
         related functions instead, as for `Optimizer`; a path is that of a study's database.
@@ -109,7 +110,7 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
 
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
-def minimize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
+def minimize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the minimum of f. The arguments are those of `maximize`, and y keeps its sign."""
     return _start(f, space, "min", **options)
 
@@ -117,7 +118,7 @@ def minimize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
 def optimize(
-    f: Callable[[Any], Mapping[str, float] | Measured],
+    f: Callable[[Any], Mapping[str, float] | Measured | Iterator[tuple[int, Mapping[str, float]]]],
     space: Any,
     *,
     goals: Mapping[str, Any],
@@ -143,7 +144,7 @@ def optimize(
     return _start(f, space, "max", goals=Goals.of(goals), **options)
 
 
-def run_optimizer(optimizer: Optimizer, f: Callable[[Any], float | Measured], **options: Unpack[RunOptions]) -> Result:
+def run_optimizer(optimizer: Optimizer, f: Callable[[Any], Evaluated], **options: Unpack[RunOptions]) -> Result:
     """Run an existing optimizer, with the arguments of `maximize` that are about the run."""
     settings = RunSettings(f, **options)
     return _deferring(settings, partial(_run, settings, optimizer, []))

@@ -15,7 +15,7 @@ from gpmi._support.checks import one_of, positive, shown, whole
 from gpmi.gp.kernels import Kernel
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim, Policy
-from gpmi.run.evaluation import Measured
+from gpmi.run.evaluation import Evaluated
 from gpmi.run.pools import PoolSettings, pool_settings
 from gpmi.run.stopping import Rule, checked_rule
 from gpmi.trials import Trial
@@ -54,6 +54,8 @@ class ModelOptions(TypedDict, total=False):
     x0: Any
     constraints: Any
     noise: Literal["normal", "student"]
+    bounds: Any
+    units: Any
 
 
 class StudyOptions(ModelOptions, total=False):
@@ -82,7 +84,7 @@ class RunSettings:
 
     def __init__(
         self,
-        f: Callable[[Any], float | Measured],
+        f: Callable[[Any], Evaluated],
         *,
         budget: int | None = None,
         cost: float | None = None,
