@@ -16,8 +16,8 @@ from waiting import wait_until
 import gpmi
 from gpmi.serve import model_worker
 from gpmi.serve.cell_parsing import parse_table
-from gpmi.serve.new_study import goals_of
 from gpmi.serve.output_fields import outputs_of, typed_cells
+from gpmi.serve.study_form import goals_of
 from gpmi.storage.errors import Unavailable
 from gpmi.trials.goals import Goals
 
@@ -140,7 +140,7 @@ def suggested_at(client: Any, page: Any) -> Any:
         ({"output-kind-3": "match", "output-number-3": "5", "output-within-3": "-1"}, "within"),
         ({"output-within-0": "3"}, "has a distance, but no target"),
         ({"output-kind-0": "watch", "output-number-0": "", "output-kind-1": "watch"}, "No output is made large"),
-        ({"output-name-0": "warmth"}, "also a parameter"),
+        ({"output-name-0": "warmth"}, "a parameter has the same name"),
         ({"output-name-0": "y" * 81}, "at most 80"),
     ],
 )

@@ -19,7 +19,10 @@ EXACT = 1e-3  # prior sd: a told value that is more certain counts as exact. Our
 
 
 class Prediction(NamedTuple):
-    """What the model says about an output at a point: its median and half the width of the central 68 %."""
+    """What the model says about an output at a point: its median and half the width of the central 68 %.
+
+    If a part of these is outside the bounds of the output, it is the middle and half the width of the rest.
+    """
 
     mean: float
     sd: float
@@ -43,7 +46,7 @@ class OutputModel:
     def predict(self, z: Array) -> list[Prediction]:
         """Return the predictions at z (m, d), in the units of the output."""
         mu, var = self.model.posterior(z)
-        both = (self.model.in_units_of_y(float(m), float(v) ** 0.5) for m, v in zip(mu, var, strict=True))
+        both = (self.model.stated(float(m), float(v) ** 0.5) for m, v in zip(mu, var, strict=True))
         return [Prediction(self.orientation.value(median), sd) for median, sd in both]
 
 

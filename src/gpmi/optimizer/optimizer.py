@@ -33,7 +33,7 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
@@ -47,6 +47,7 @@ from gpmi.optimizer.curves import (
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.duplicates import is_near
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
     IGNORED,
     TargetModel,
@@ -75,6 +76,7 @@ from gpmi.optimizer.suggestion import (
     from_design,
     from_policy,
     from_start,
+    predicted_fields,
     prior_mean,
     starting_points,
 )
@@ -90,6 +92,8 @@ from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
+from gpmi.trials.units import checked_units
+from gpmi.trials.value_bounds import OPEN, ValueBounds, checked_bounds, outside
 
 
 class Optimizer(Printable):
@@ -123,6 +127,11 @@ class Optimizer(Printable):
     constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
         outliers count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
+    bounds : the smallest and the largest value that y can have at all, such as (0, 100) for a yield in %, with None for
+        a side that is open; in a run with goals a dict by output. What is stated about f stays within them:
+        predictions, intervals, what is still to be gained, pictures. A value outside counts as it is, and an event says
+        so. Suggestions are the same with and without bounds.
+    units : a label for people, such as "%", for the values; in a run with goals a dict by output.
 
     Examples
     --------
@@ -154,10 +163,13 @@ class Optimizer(Printable):
         constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
         goals: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        units: Any = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
         checks.checked_goal(goal)
         self.goals = None if goals is None else checked_goals(goals, goal, made)
+        self.bounds, self.units = checked_bounds(bounds, self.goals), checked_units(units, self.goals)
         goal = goal if self.goals is None else self.goals.direction
         own, own_noise = of_single_output(self.goals, kernel, noise_var)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
@@ -196,7 +208,9 @@ class Optimizer(Printable):
         self._alone_outputs: OutputModels | None = None  # of the target alone, where the fidelity has levels
         if self.goals is not None and self._is_several and levels is not None:
             self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
-        self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
+        own_bounds = self._orientation.bounds(self._bounds_of(None if self.goals is None else self.goals.single))
+        known = self._orientation.trend(trend)
+        self._reset_model(ModelSetting(self.space, priors, self.seed, known, bounds=own_bounds))
         self._start = starting_points(x0, self.space)
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
@@ -636,6 +650,7 @@ class Optimizer(Printable):
     @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
+        self._note_outside(trial for trial in self._log.trials if trial.status == "told")
         return tuple(self._events)
 
     @property
@@ -707,7 +722,25 @@ class Optimizer(Printable):
     def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
         assert self.goals is not None
         levels = None if alone else self._levels
-        return ModelSetting(self.space, output_prior(self.goals, name, **self._prior_options, levels=levels), self.seed)
+        priors = output_prior(self.goals, name, **self._prior_options, levels=levels)
+        bounds = orientation_of(self.goals[name]).bounds(self._bounds_of(name))
+        return ModelSetting(self.space, priors, self.seed, bounds=bounds)
+
+    def _bounds_of(self, name: str | None) -> ValueBounds:
+        """Return the bounds of an output, or of y in a run without goals."""
+        given = self.bounds
+        if isinstance(given, dict):
+            return OPEN if name is None else given.get(name, OPEN)
+        return given or OPEN
+
+    def _note_outside(self, trials: Iterable[Trial]) -> None:
+        """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
+        for trial in trials if self.bounds is not None else ():
+            values = trial.outputs if self.goals is not None else {"y": trial.y}
+            for name, value in values.items():
+                bounds = self._bounds_of(name if self.goals is not None else None)
+                if value is not None and not bounds.contains(value):
+                    self._note(Event("outside the bounds", outside(trial.number, name, value, bounds)))
 
     @property
     def _is_several(self) -> bool:
@@ -758,7 +791,7 @@ class Optimizer(Printable):
         mu, var, surprise = model.prediction_of_last(before, observed)
         fields: dict[str, float] = {}
         if trial.mu is None:
-            median, fields["sd"] = model.in_units_of_y(mu, math.sqrt(var))
+            median, fields["sd"] = model.stated(mu, math.sqrt(var))
             fields["mu"] = self._orientation.value(median)
         fields["surprise"] = self._orientation.value(surprise)
         if self._target is not None and (gained := self._target.gain(before, trial, self._log)) is not None:
@@ -786,6 +819,7 @@ class Optimizer(Printable):
             gained = None if is_late else self._gain_of_outputs(number, point, outcome)
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
+            self._note_outside([trial])
             if gained is not None:
                 trial = self._log.note(trial.number, trust=gained)
             return trial if before is None else self._compare(trial, before)
@@ -858,8 +892,27 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._policy_suggestion(subspace, self.repeats and not new)
+                or self._settable(self._policy_suggestion(subspace, self.repeats and not new), subspace.space)
             )
+
+    def _settable(self, found: Suggestion, space: Space) -> Suggestion:
+        """Return the suggestion at settings that instruments have, where parameters have steps."""
+        if not space.has_steps:
+            return found
+        row = self.space.encode(found.x)
+        near, is_found = space.settable(row, self._log.places)
+        if not is_found:
+            self._note(Event("no setting", f"no settings near {found.x} keep the constraints; check the steps"))
+        if np.array_equal(near, row):
+            return found
+        if near.tobytes() in self._log.places:
+            self._note(Event("repeat", "all settings near a suggestion have trials, so one of them was asked again"))
+        fields, model = dict(found.fields), self._model_at_choice
+        if fields.get("mu") is not None and model is not None:
+            (mu,), (var,) = self._pending_posteriors.extend(0, model.posterior, self._log)(near[None])
+            notes = {k: v for k, v in (fields["policy_notes"] or {}).items() if k not in (UNBOUNDED_MU, UNBOUNDED_SD)}
+            fields |= predicted_fields(model, self._orientation, float(mu), float(var), notes)
+        return found._replace(x=self.space.decode(near), fields=fields)
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
         if level_column(self.space) is not None:

@@ -18,6 +18,7 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import with_best_here
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.optimizer.selection import Selection
 from gpmi.policies import Policy, Selected
@@ -104,19 +105,28 @@ def from_policy(
 def _suggestion(point: Selected, search: Selection) -> Suggestion:
     """Return the point with what the model predicts there, in units of y."""
     model, state, posterior = search.model, search.state, search.objective.posterior
-    mu, sd = model.in_units_of_y(point.mu, math.sqrt(point.var))
+    predicted = predicted_fields(model, search.orientation, point.mu, point.var, point.notes)
     below = state.best_mean - point.mu  # the best mean at a told point
     fields = {
-        "mu": search.orientation.value(mu),
-        "sd": sd,
+        **predicted,
         "phi": point.score - point.mu if point.policy.additive else None,
         "gamma_hat": state.gamma_hat,
         "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
     }
     events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
     x = search.subspace.space.decode(point.row) if point.x is None else point.x
     return Suggestion(x, "policy", fields, events)
+
+
+def predicted_fields(
+    model: Model, orientation: Orientation, mu: float, var: float, notes: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a Trial that state the prediction at its point, and the notes of the policy."""
+    free, (middle, sd) = model.in_units_of_y(mu, math.sqrt(var)), model.stated(mu, math.sqrt(var))
+    kept = dict(notes or {})
+    if (middle, sd) != free:  # an escape judges by the prediction without bounds
+        kept |= {UNBOUNDED_MU: orientation.value(free[0]), UNBOUNDED_SD: free[1]}
+    return {"mu": orientation.value(middle), "sd": sd, "policy_notes": FrozenPoint(kept) if kept else None}
 
 
 # Arguments of the Optimizer

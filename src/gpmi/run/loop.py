@@ -86,7 +86,8 @@ def maximize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[Maximi
         reject. Its return value is ignored, and an exception in it ends the run like one in f.
     progress : whether to show on stderr how the run proceeds (needs the extra `cli`).
     aim : what counts: the best point at the end ("find") or every evaluation ("earn").
-    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise : as in `Optimizer`.
+    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise, bounds, units : as in
+        `Optimizer`.
     earlier : values from before, told first as by `Optimizer.tell_all`: (x, y), (x, y, noise_var), or the trials of an
         earlier run. They do not count in the budget.
     study : a file or a database in which everything is stored (`gpmi.study`). The same call continues the run later,

@@ -54,6 +54,8 @@ class ModelOptions(TypedDict, total=False):
     x0: Any
     constraints: Any
     noise: Literal["normal", "student"]
+    bounds: Any
+    units: Any
 
 
 class StudyOptions(ModelOptions, total=False):

@@ -29,6 +29,7 @@ from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page, trial_number
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
+from gpmi.serve.study_form import field_of, typed_results, typed_study
 from gpmi.serve.study_page import InvalidInput
 from gpmi.serve.trial_page import InvalidForm
 from gpmi.space import SpaceExhausted
@@ -512,9 +513,10 @@ async def plan_trial(request: Request, data: FormData) -> Response:
 @form_handler
 async def create_from_parameters(request: Request, data: FormData) -> Response:
     try:
-        session = await _create(request, data, new_study.space_of(data))
+        table = typed_study(data)
+        session = await _create(request, data, dict(table.parameters), table.options)
     except (ValueError, TypeError) as error:
-        return new_study.new_study_page(request, data, f"{error}.", 400)
+        return new_study.new_study_page(request, data, str(error), 400, field_of(error))
     return _redirect(request, session, _created())
 
 
@@ -526,7 +528,7 @@ async def upload_table(request: Request, data: FormData) -> Response:
             raise ValueError("No file was chosen, or it is empty; choose a CSV file")
         table = await run_in_threadpool(new_study.read_table, raw)
     except ValueError as error:
-        return new_study.new_study_page(request, {}, f"{error}.", 400)
+        return new_study.new_study_page(request, {}, str(error), 400)
     return new_study.table_page(request, state_of(request).uploads.add(table), table, {})
 
 
@@ -535,14 +537,15 @@ async def create_from_table(request: Request, data: FormData) -> Response:
     key = data.get("key", "")
     table = state_of(request).uploads.get(key)
     if table is None:
-        problem = "The uploaded table is no longer available; choose the file again."
+        problem = "The uploaded table is no longer available; choose the file again"
         return new_study.new_study_page(request, data, problem, 400)
     try:
-        outputs = outputs_of(new_study.goals_of(data))
+        results = typed_results(data)
+        outputs = outputs_of(results.goals)
         space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data, outputs)
-        session = await _create(request, data, space)
+        session = await _create(request, data, space, results.options)
     except (ValueError, TypeError) as error:
-        return new_study.table_page(request, key, table, data, f"{error}.", 400)
+        return new_study.table_page(request, key, table, data, str(error), 400, field_of(error))
     known = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
     values = [(x, *measurement_of(outputs, cells)) for x, cells in known if cells]
     if values:
@@ -551,8 +554,8 @@ async def create_from_table(request: Request, data: FormData) -> Response:
     return _redirect(request, session, _created(len(values), len(outcomes) - len(values)))
 
 
-async def _create(request: Request, data: FormData, space: Any) -> Session:
-    options, state = new_study.options_of(data), state_of(request)
+async def _create(request: Request, data: FormData, space: Any, options: Mapping[str, Any]) -> Session:
+    state = state_of(request)
     created = await run_in_threadpool(lambda: state.catalogue.create(data.get("study", ""), space, **options))
     return await state.session(created.slug)
 

@@ -115,7 +115,7 @@ class Session:
 
     @cached_property
     def outputs(self) -> tuple[OutputField, ...]:
-        return outputs_of(self.goals)
+        return outputs_of(self.goals, self.reader.optimizer.units)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:

@@ -21,6 +21,7 @@ from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
 from gpmi.space import Candidates, Choice, Constant, Fidelity, Forbidden, Int, Parameters, Real, Space, is_matrix_form
 from gpmi.trials.goals import Goals
+from gpmi.trials.value_bounds import ValueBounds
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant, Fidelity)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
@@ -111,7 +112,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
-        if value is None or name == "budget":
+        if value is None or name in ("budget", "units"):  # units are labels
             continue
         stored = description[name] if name in description else DEFAULTS[name]
         if name == "constraints" and not stored and isinstance(value, list) and not value:
@@ -142,11 +143,18 @@ def option_to_json(name: str, value: Any, space: Any) -> Any:
         return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
     if name == "goals":
         return Goals.of(value).to_json()
+    if name == "bounds":
+        by_output = isinstance(value, Mapping)
+        return {key: ValueBounds.of(name, one).to_json() for key, one in value.items()} if by_output else _pair(value)
     if name == "mean":
         raise ValueError(
             f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"
         )
     return plain(name, value)
+
+
+def _pair(value: Any) -> list[float | None]:
+    return ValueBounds.of("bounds", value).to_json()
 
 
 def _dicts(value: Any) -> bool:
@@ -214,6 +222,8 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
     """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
     everything = {field: getattr(one, field.name) for field in fields(one)}
     values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
+    if isinstance(one, Real) and one.step is None:  # so that versions without steps read it
+        del values["step"]
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):

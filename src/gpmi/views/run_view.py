@@ -28,6 +28,7 @@ from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import at_target, told_front
 from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
+from gpmi.trials.value_bounds import OPEN, ValueBounds
 from gpmi.views.front_view import has_bands
 
 # Our choices, for figures and reports alike.
@@ -409,12 +410,20 @@ class RunView:
     def mean(self, rows: Array) -> Array:
         """Return the posterior mean at points (m, d), (m,), in units of y. Needs a model."""
         assert self.posterior is not None
-        return self.warp.inverse(mean_in_chunks(self.posterior, rows))
+        return self.possible.clip(self.warp.inverse(mean_in_chunks(self.posterior, rows)))
 
-    def bounds(self, rows: Array) -> Array:
-        """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. Needs a model."""
+    def bounds(self, rows: Array, width: float = 1.0) -> Array:
+        """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. Needs a model.
+
+        `width` is another number of standard deviations.
+        """
         assert self.posterior is not None
-        return bounds_of(self.posterior, rows, self.warp)
+        return self.possible.clip(bounds_of(self.posterior, rows, self.warp, width))
+
+    @property
+    def possible(self) -> ValueBounds:
+        """The bounds of y: what is drawn of the model stays within them."""
+        return OPEN if self.ledger is None else self.ledger.orientation.bounds(self.ledger.setting.bounds)
 
     @cached_property
     def believed(self) -> tuple[float, float, float] | None:

@@ -217,7 +217,10 @@
     onChange();
     button.addEventListener("click", () => {
       const row = rows.rows[rows.rows.length - 1].cloneNode(true), next = rows.rows.length;
+      row.querySelectorAll(".problem").forEach((words) => words.remove());
       for (const control of row.querySelectorAll("input, select")) {
+        control.removeAttribute("aria-invalid");
+        control.removeAttribute("aria-describedby");
         control.name = control.name.replace(/\d+$/, next);
         control.setAttribute("aria-label", control.getAttribute("aria-label").replace(/\d+/, next + 1));
         if (control.type === "checkbox") control.checked = false;

@@ -73,6 +73,7 @@ def _planes(run: RunView, most: int) -> list[Plane]:
 def _maps(run: RunView, planes: list[Plane]) -> Markup:
     """Return the maps of one output and the colours of their levels."""
     levels = levels_of(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
+    levels = np.unique(run.possible.clip(levels))
     colours = colours_of(run, levels)
     drawn = [_map(run, a, b, values, levels, colours) for a, b, values in planes]
     return joined(colour_bar(levels, colours), tag("div", drawn, class_="figures"))

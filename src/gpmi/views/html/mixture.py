@@ -50,7 +50,7 @@ def _map(run: RunView, triangle: Triangle) -> Markup:
     if not inside.any():
         return Markup("")
     values = np.where(inside, run.mean(rows), np.nan)
-    levels = levels_of(values[inside])
+    levels = np.unique(run.possible.clip(levels_of(values[inside])))
     colours = colours_of(run, levels)
     places = weights @ _CORNERS
     parts = [tag("polygon", points=points_of(*_CORNERS.T), class_="frame")]
