@@ -103,3 +103,13 @@ def test_levels_are_painted_from_the_lowest_up_and_unknown_places_stay_empty() -
     paths = triangle_paths(places, small, np.array([0.5, 1.5, 0.5, np.nan]), levels, colours)
     assert [re.search('fill="(.*?)"', path)[1] for path in paths] == colours
     assert paths[0].count("M") == 1
+
+
+def test_what_is_drawn_of_a_triangle_is_within_the_ranges() -> None:
+    run = RunView.of(made(a=(0.1, 0.6)))
+    row = run.recommended_row
+    assert row is not None
+    rows = np.array([row, row, row, row])
+    rows[:, 0] = (0.05, 0.1, 0.6, 0.65)
+    rows[:, 1:3] = 0.5 * (1.0 - rows[:, :1])
+    assert run.inside(rows).tolist() == [False, True, True, False]

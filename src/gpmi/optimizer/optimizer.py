@@ -115,7 +115,7 @@ class Optimizer(Printable):
         from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
         times the cost; `posterior` then uses the most probable ones).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
-        prior, and otherwise a few points more than there are parameters.
+        prior, and otherwise a few points more than there are parameters; with aim="find" on a finite set at most 5.
     budget : the number of evaluations in all; a hint to the policy, not a limit.
     mean : a function of a point that approximates f, used as the prior mean: the model describes f - mean, and y is not
         transformed. It must be quick, because the search evaluates it often, and return a finite number everywhere in
@@ -177,7 +177,7 @@ class Optimizer(Printable):
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
-            self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
+            self.defaults = defaults = replace(defaults, policy=self.policy, short_design=False, compress_losses=False)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -191,7 +191,9 @@ class Optimizer(Printable):
         levels = level_column(made, kernel)
         priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise, levels=levels)
         self.n_init = (
-            default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
+            default_n_init(self.space, priors, self.budget, short=defaults.short_design)
+            if n_init is None
+            else checks.whole("n_init", n_init, 0)
         )
 
         trend = prior_mean(mean, self.space)

@@ -27,6 +27,9 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
+# Rows of the initial design of a finite set. Chosen among 3, 4, 5, 6 and 10 on tables of past experiments
+# (docs/benchmarks/first_experiments.md): 3 to 6 differ little.
+SHORT_DESIGN = 5
 APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
@@ -132,15 +135,16 @@ def predicted_fields(
 # Arguments of the Optimizer
 
 
-def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
+def default_n_init(space: Space, priors: PriorSchedule, budget: int | None, *, short: bool = False) -> int:
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
-    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). Where constraints count parameters
-    and leave few supports, it shows each of them.
+    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). At most SHORT_DESIGN rows if it is
+    `short` and the set is finite. Where constraints count parameters and leave few supports, it shows each of them.
     """
     if priors.is_fixed:
         return 0
-    n_init = max(min(10, space.parameter_count + 3), space.support_count)
+    most = SHORT_DESIGN if short and space.target.rows is not None else 10
+    n_init = max(min(most, space.parameter_count + 3), space.support_count)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 

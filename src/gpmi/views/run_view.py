@@ -363,12 +363,12 @@ class RunView:
         return tuple(found)
 
     def inside(self, rows: Array) -> Mask:
-        """Return which points (m, d) satisfy the known constraints."""
-        return (
-            self.space.feasible_set.contains(rows)
-            if isinstance(self.space, Parameters)
-            else np.ones(len(rows), dtype=bool)
-        )
+        """Return which points (m, d) are within the ranges of the parameters and satisfy the known constraints."""
+        if not isinstance(self.space, Parameters):
+            return np.ones(len(rows), dtype=bool)
+        near = 1e-9 * self.space.span
+        within: Mask = np.all((rows >= self.space.lo - near) & (rows <= self.space.hi + near), axis=1)
+        return within & self.space.feasible_set.contains(rows)
 
     @cached_property
     def rows(self) -> Array:

@@ -35,7 +35,7 @@ def draw_ternary(ax: Axes, run: RunView, triangle: Triangle) -> None:
     if len(small):
         values = np.where(inside, run.mean(rows), np.nan)
         known = values[inside]
-        levels = levels_of(known, known, best_is_large=run.goal == "max")
+        levels = np.unique(run.possible.clip(levels_of(known, known, best_is_large=run.goal == "max")))
         fill: dict[str, Any] = {"levels": levels, "cmap": "viridis", "norm": BoundaryNorm(levels, 256)}
         filled = np.where(inside, values, float(known.mean()))  # no triangle has the others
         x, y = (weights @ CORNERS).T
