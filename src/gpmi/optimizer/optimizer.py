@@ -384,14 +384,15 @@ class Optimizer(Printable):
         return self.record(pending_trial(x, self.space, self._log), Outcome.failure(why))
 
     @locked
-    def reject(self, x: Point | Trial | int) -> Trial:
+    def reject(self, x: Point | Trial | int, why: str | None = None) -> Trial:
         """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
 
         On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
         the space in every coordinate, and none within 5 % of it before 5 more values have been told. A rejection is not
-        a failure: the model learns nothing from it. `retract` takes it back.
+        a failure: the model learns nothing from it. `retract` takes it back. `why` is the reason, for people.
         """
-        return self.record(self._open_at(x, Outcome.rejection()), Outcome.rejection())
+        rejection = Outcome.rejection(why)
+        return self.record(self._open_at(x, rejection), rejection)
 
     def record(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial, or of a new trial at a point.
@@ -425,6 +426,22 @@ class Optimizer(Printable):
     def forget(self, x: Point | Trial | int) -> None:
         """Withdraw a pending point, as if it had never been asked. x is the point, its trial or its number."""
         self._log.change(lambda: self._log.forget(pending_number(x, self.space, self._log)))
+
+    @locked
+    def move(self, trial: Point | Trial | int, x: Point) -> Trial:
+        """Record that a pending trial is evaluated at x, and not at the point that was suggested.
+
+        The trial keeps its number, and counts as a point that the user chose: predictions for the other point are void.
+        """
+        to = self.space.canonical(x)
+        row = self.space.encode(to)
+
+        def move() -> Trial:
+            return self._log.move(pending_number(trial, self.space, self._log), self.space.freeze(to), row)
+
+        moved = self._log.change(move)
+        logger.info("%r", moved)
+        return moved
 
     @checks.with_name_hints
     @locked

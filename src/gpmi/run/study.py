@@ -23,6 +23,7 @@ from gpmi.run.loop import run_optimizer
 from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
 from gpmi.space import SpaceExhausted
+from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.opening import LEASE, PATIENCE, open_study
 from gpmi.storage.study_log import Fixed, checked_lease
@@ -117,9 +118,42 @@ class Study(Printable):
             raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
         return self.optimizer.record(x, Outcome.failure(why))
 
-    def reject(self, x: Trial | int | Point) -> Trial:
-        """Record that a pending trial, or another point, will not be evaluated, as `Optimizer.reject`."""
-        return self.optimizer.record(x, Outcome.rejection())
+    def reject(self, x: Trial | int | Point, why: str | None = None) -> Trial:
+        """Record that a pending trial, or another point, will not be evaluated, and why, as `Optimizer.reject`."""
+        return self.optimizer.record(x, Outcome.rejection(why))
+
+    def move(self, trial: Trial | int, x: Point) -> Trial:
+        """Record that a pending trial is evaluated at x, as `Optimizer.move`. `suggested` has the point before."""
+        return self.optimizer.move(trial, x)
+
+    def annotate(
+        self,
+        trial: Trial | int,
+        text: str = "",
+        *,
+        who: str | None = None,
+        files: Sequence[str] = (),
+        did: str | None = None,
+    ) -> Annotation:
+        """Write a remark beside a trial: a text, who wrote it, and the names of files that belong to the trial.
+
+        No suggestion depends on it. `did` is what the person has just done, as the kind of an entry of the log:
+        "told", "corrected", "moved", ... The same remark twice in a row is stored once.
+        """
+        if not names_a_trial(trial):
+            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self._log.store_annotation(Annotation.checked(number, text, who, files, did))
+
+    def annotations(self, trial: Trial | int) -> tuple[Annotation, ...]:
+        """Return the remarks about a trial, in their order."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self.refresh().log.annotations.get(number, ())
+
+    def suggested(self, trial: Trial | int) -> Point | None:
+        """Return the point that was suggested for a trial that was moved since; None if it was not moved."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self.refresh().log.suggested.get(number)
 
     def correct(self, trial: Trial | int, y: float | Mapping[str, float], **details: Unpack[Details]) -> Trial:
         """Replace the value of a trial, as `Optimizer.correct`."""

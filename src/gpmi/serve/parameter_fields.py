@@ -63,7 +63,8 @@ class ParameterField:
         if self.log or self.lo is None or self.hi is None or not value:
             return f"{value:.4g}"
         decimals = max(0, math.ceil(math.log10(RESOLUTION / (self.hi - self.lo))))
-        return f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
+        text = f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
+        return text if float(text) else "0"
 
     def parse(self, typed: str) -> Any:
         """Read a value that somebody typed. Raise a ValueError if it is not a value of this parameter."""
