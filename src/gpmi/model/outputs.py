@@ -87,6 +87,10 @@ class OutputModels:
         found = ((name, self.of(name, log)) for name in self._goals)
         return {name: output for name, output in found if output.numbers}
 
+    def last(self) -> dict[str | None, Model | None]:
+        """Return the models that were used last."""
+        return {name: one.model for name, one in self._last.items()}
+
     def objectives(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all objectives; before the first value of an objective, its prior."""
         return {name: self.of(name, log) for name in self._goals.objectives}

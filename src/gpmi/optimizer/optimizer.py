@@ -22,6 +22,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, event_summary, percent
 from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
@@ -34,6 +35,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
@@ -47,6 +49,7 @@ from gpmi.optimizer.curves import (
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.duplicates import is_near
+from gpmi.optimizer.earlier import EarlierStudies
 from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
     IGNORED,
@@ -79,6 +82,7 @@ from gpmi.optimizer.suggestion import (
     predicted_fields,
     prior_mean,
     starting_points,
+    starts_of,
 )
 from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
@@ -115,7 +119,7 @@ class Optimizer(Printable):
         from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
         times the cost; `posterior` then uses the most probable ones).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
-        prior, and otherwise a few points more than there are parameters.
+        prior, and otherwise a few points more than there are parameters; with aim="find" on a finite set at most 5.
     budget : the number of evaluations in all; a hint to the policy, not a limit.
     mean : a function of a point that approximates f, used as the prior mean: the model describes f - mean, and y is not
         transformed. It must be quick, because the search evaluates it often, and return a finite number everywhere in
@@ -125,6 +129,10 @@ class Optimizer(Printable):
         or no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
     constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
+    earlier : earlier studies by name, {"last year": study}: a Study, a Result, trials, a DataFrame or a list of (x, y).
+        Each is a function that is related to this one, with its own mean and scale, and a correlation that is learned
+        and may be negative. A source that makes predictions worse is ignored, and an event says so. Its values are not
+        trials of this study. With sources the initial design is shorter, and begins with their best points.
     noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
         outliers count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
     bounds : the smallest and the largest value that y can have at all, such as (0, 100) for a yield in %, with None for
@@ -165,6 +173,7 @@ class Optimizer(Printable):
         goals: Mapping[str, Any] | None = None,
         bounds: Any = None,
         units: Any = None,
+        earlier: Mapping[str, Any] | None = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
         checks.checked_goal(goal)
@@ -177,7 +186,7 @@ class Optimizer(Printable):
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
-            self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
+            self.defaults = defaults = replace(defaults, policy=self.policy, short_design=False, compress_losses=False)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -185,15 +194,17 @@ class Optimizer(Printable):
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.target.rows is not None
         units = made.units if defaults.widen_choices else made.span
-        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
+        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed, "features": made.features}
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
-        priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise, levels=levels)
-        self.n_init = (
-            default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
-        )
-
+        self._earlier = EarlierStudies(earlier, made, self.goals, goal, where)
+        self._earlier.check(kernel, mean, noise)
+        sources = None if self._is_several else self._earlier.rows(None if self.goals is None else self.goals.single)
+        known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
+        priors = PriorSchedule(own, own_noise, fit, **where, **known)
+        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best), short=defaults.short_design)
+        self.n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._alone = (
@@ -209,11 +220,11 @@ class Optimizer(Printable):
         if self.goals is not None and self._is_several and levels is not None:
             self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
         own_bounds = self._orientation.bounds(self._bounds_of(None if self.goals is None else self.goals.single))
-        known = self._orientation.trend(trend)
-        self._reset_model(ModelSetting(self.space, priors, self.seed, known, bounds=own_bounds))
-        self._start = starting_points(x0, self.space)
+        mean_of_y = self._orientation.trend(trend)
+        self._reset_model(ModelSetting(self.space, priors, self.seed, mean_of_y, bounds=own_bounds))
+        self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
-        self._note(*self.space.events)
+        self._note(*self.space.events, *self._earlier.events)
 
     # What the user does
 
@@ -648,6 +659,17 @@ class Optimizer(Printable):
 
     @property
     @locked
+    def earlier(self) -> tuple[SourceSummary, ...]:
+        """What this study makes of each earlier one, by the last model: its correlation, or why it is ignored.
+
+        With several objectives there is a summary for each of them.
+        """
+        if self._is_several:
+            return self._earlier.summaries(self._outputs.last())
+        return self._earlier.summaries({None if self.goals is None else self.goals.single: self._model})
+
+    @property
+    @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
         self._note_outside(trial for trial in self._log.trials if trial.status == "told")
@@ -676,6 +698,13 @@ class Optimizer(Printable):
             cache=self._ledger_cache,
         )
 
+    @property
+    def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
+        """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
+        known = self.space.features is not None and not self._is_several and bool(self._log.told)
+        posterior = self.posterior if known else None
+        return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
+
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
@@ -686,7 +715,9 @@ class Optimizer(Printable):
             *trial_lines(self._log, self.goal, self.best, front),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
+            *[("descriptors", str(one)) for one in self.descriptor_shares],
             ("seed", str(self.seed)),
+            *(("earlier", str(one)) for one in self.earlier),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
@@ -722,9 +753,9 @@ class Optimizer(Printable):
     def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
         assert self.goals is not None
         levels = None if alone else self._levels
-        priors = output_prior(self.goals, name, **self._prior_options, levels=levels)
+        options = {**self._prior_options, "levels": levels, "sources": self._earlier.rows(name)}
         bounds = orientation_of(self.goals[name]).bounds(self._bounds_of(name))
-        return ModelSetting(self.space, priors, self.seed, bounds=bounds)
+        return ModelSetting(self.space, output_prior(self.goals, name, **options), self.seed, bounds=bounds)
 
     def _bounds_of(self, name: str | None) -> ValueBounds:
         """Return the bounds of an output, or of y in a run without goals."""
@@ -955,6 +986,8 @@ class Optimizer(Printable):
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
         models, alone = self._outputs.objectives(log), self._alone_outputs
+        if self._earlier.studies:
+            self._note(*(event for one in models.values() for event in one.model.prior.events))
         if alone is not None and trust(log) < 0.0:
             self._note(IGNORED)
             log = at_target(log)

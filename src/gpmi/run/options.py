@@ -62,6 +62,7 @@ class StudyOptions(ModelOptions, total=False):
     """The arguments of `Optimizer` that a study stores without changing their defaults."""
 
     goals: Mapping[str, Any] | None
+    earlier: Mapping[str, Any] | None
 
 
 class OptimizerOptions(ModelOptions, total=False):
@@ -74,7 +75,7 @@ class OptimizerOptions(ModelOptions, total=False):
 class MaximizeOptions(RunOptions, OptimizerOptions, total=False):
     """The arguments of `maximize` and `minimize` after f and the space."""
 
-    earlier: Iterable[Any]
+    earlier: Iterable[Any] | Mapping[str, Any]
     study: str | PathLike[str] | None
 
 

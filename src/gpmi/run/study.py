@@ -15,6 +15,7 @@ from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer import Optimizer
 from gpmi.optimizer.batches import BatchRule
 from gpmi.policies import Aim
@@ -22,6 +23,7 @@ from gpmi.run.evaluation import Evaluated
 from gpmi.run.loop import run_optimizer
 from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
+from gpmi.run.sources import opened_sources
 from gpmi.space import SpaceExhausted
 from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
@@ -32,6 +34,7 @@ from gpmi.storage.tables import Lease
 from gpmi.storage.verification import Verification, verify
 from gpmi.trials import Details, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable
+from gpmi.trials.sources import is_named
 
 
 class Study(Printable):
@@ -225,6 +228,11 @@ class Study(Printable):
         return self.refresh().budget
 
     @property
+    def earlier(self) -> tuple[SourceSummary, ...]:
+        """What this study makes of each earlier one, as `Optimizer.earlier`."""
+        return self.refresh().earlier
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """Everything the library did in this process that was not asked for, as `Optimizer.events`."""
         return self.refresh().events
@@ -388,6 +396,8 @@ def study(
         opening may leave them out, and must not contradict them. Functions and classes of your own cannot be stored and
         are refused.
     budget : the total number of evaluations; a later opening may replace it.
+    earlier : studies of related functions by name, as for `Optimizer`; a path is that of a study's database. Their
+        values are stored with this study, which needs them no longer.
     lease : lease duration: after this many seconds without a heartbeat the trial is reassigned.
     patience : retry timeout for an unreachable database, in seconds. Then `ask` raises a `StudyError`, and `tell`
         stores the value in a file on this machine, from which it is delivered later.
@@ -401,5 +411,7 @@ def study(
     ...     s.verify().agrees
     True
     """
-    given = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
+    given: dict[str, Any] = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
+    if is_named(given.get("earlier")):
+        given["earlier"] = opened_sources(given["earlier"])
     return Study(open_study(address, name, space, given, lease=lease, patience=patience))

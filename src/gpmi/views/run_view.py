@@ -71,6 +71,7 @@ class RunView:
     output: str | None = None  # the name of y in a run with goals; None with several objectives
     called: str | None = None  # what the result of a run without goals is called; f and y by default
     parent: RunView | None = None  # the view of the run, if this is the view of one of its outputs
+    earlier: tuple[str, ...] = ()  # what was made of each earlier study, a line each
 
     @staticmethod
     def of(source: Any) -> RunView:
@@ -102,6 +103,7 @@ class RunView:
             analysis=analysis,
             front_ledger=front_ledger,
             output=None if goals is None else goals.single,
+            earlier=tuple(map(str, getattr(source, "earlier", ()))),
         )
 
     # Outputs

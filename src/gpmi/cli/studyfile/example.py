@@ -77,6 +77,10 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 #     pattern = { loss = 'loss: (\S+)' }          # with [goals]: a pattern for each output
 # constraints = ["memory"]  # the names of measured constraints: a point is feasible if all are <= 0
 
+# Earlier studies of related functions, by name: their databases. What they say is used as far as it agrees.
+# [earlier]
+# "last year" = "last_year.db"
+
 # When to stop before the budget is spent: when the first of these is met.
 [stop]
 target = 0.001              # a value at least this good was observed

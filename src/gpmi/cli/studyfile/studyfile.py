@@ -6,7 +6,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -27,7 +27,7 @@ from gpmi.trials.goals import Goals
 DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
-TOP = (*KEYS, "name", "database", "cost", "workers", "timeout", "retries", "command", "value", "stop")
+TOP = (*KEYS, "name", "database", "cost", "workers", "timeout", "retries", "command", "value", "stop", "earlier")
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints", "outputs")
 # Rules without a key in [stop]: `Budget` has one at the top, `PhiBelow` is only useful combined with `&`.
@@ -52,6 +52,11 @@ class StudyFile(StudyTable):
     command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
     cost: float | None = None  # what to spend, in units of the costs of the fidelity
+    earlier: Mapping[str, str] = field(default_factory=dict)  # databases of earlier studies, by name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**super().options, "earlier": dict(self.earlier) or None}
 
 
 def read_study(path: str | Path) -> StudyFile:
@@ -112,6 +117,7 @@ def _study(top: FileTable) -> StudyFile:
         command=command,
         stop=stop,
         cost=cost,
+        earlier=_earlier(top),
         **vars(table),
     )
 
@@ -128,6 +134,18 @@ def _database(top: FileTable) -> str:
         if database == ":memory:" or path.is_dir() or not path.parent.is_dir():
             raise ValueError(f"{database!r} cannot be the file of a study; give a path in an existing folder")
     return str(path)
+
+
+def _earlier(top: FileTable) -> dict[str, str]:
+    """Return the databases of earlier studies: paths relative to the folder of the file, or addresses of servers."""
+    table, found = top.table("earlier"), dict[str, str]()
+    for name in table.content:
+        address: str = table.get(name, text_value)
+        found[name] = address if address.startswith(SERVERS) else str(top.file.parent / address)
+        with table.at(name):
+            if found[name] != address and not Path(found[name]).is_file():
+                raise ValueError(f"there is no file {address!r}; give the path of the database of an earlier study")
+    return found
 
 
 def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goals | None) -> Command:
