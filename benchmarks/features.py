@@ -3,7 +3,7 @@
     python benchmarks/features.py [--cores N]          held-out tables; writes the page; ten minutes; resumes
     python benchmarks/features.py --part development   the tables on which the rules were chosen
     python benchmarks/features.py --tools BayBE        in an environment with baybe 0.15 and torch 2.13
-    python benchmarks/features.py --report             writes the page from the table
+    python benchmarks/features.py --report             writes the page and the picture from the table
 
 The first run computes the descriptors, which needs the extra `chem`. They are stored in FOLDER, for environments
 without RDKit. The direct arylation is read from FOLDER / "direct_arylation.csv" and left out if it is not there: it is
@@ -281,6 +281,33 @@ def page(rows: list[harness.Row], new: int) -> None:
     harness.page(__file__, "Options with descriptors", TEXT, body, runs=len(rows), new=new, packages=("baybe",))
 
 
+def picture(rows: list[harness.Row]) -> None:
+    """Draw the gains on the direct arylation and the mean gains on held-out tables."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(8.0, 3.2), sharey=True, layout="constrained")
+    sides = (("development", (ARYLATION,), "direct arylation"), ("reported", HELD_OUT, "mean of ten held-out tables"))
+    for panel, (part, names, title) in zip(panels, sides, strict=True):
+        for tool, label in (
+            ("labels", "names alone"),
+            ("gpmi", "with descriptors"),
+            ("BayBE", "BayBE 0.15, descriptors"),
+        ):
+            all_gains = [[found(rows, part, name, tool, k) for k in AFTER] for name in names]
+            if all(len(gains) > 1 for table in all_gains for gains in table):
+                panel.plot(
+                    AFTER, np.mean([[g.mean() for g in table] for table in all_gains], axis=0), "o-", label=label
+                )
+        panel.axhline(0.0, color="0.6", linewidth=0.8)
+        panel.set(title=title, xlabel="experiments", xticks=AFTER)
+        panel.legend(frameon=False)
+    panels[0].set_ylabel("gain over a random order")
+    figure.savefig(harness.ROOT / "docs" / "howto" / "descriptors.png", dpi=110)
+
+
 TRIED = [
     "## What was tried",
     "",
@@ -349,6 +376,8 @@ def main() -> None:
     wanted = () if args.report else runs(args.part, names, args.tools, args.seeds)
     new = harness.resume(RUNS, wanted, play, args.cores)
     page(RUNS.rows(), new)
+    if args.report:
+        picture(RUNS.rows())
 
 
 if __name__ == "__main__":
