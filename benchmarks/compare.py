@@ -16,9 +16,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import multiprocessing
-import resource
-import signal
 import subprocess
 import sys
 import time
@@ -30,13 +27,14 @@ import harness
 import numpy as np
 import problems
 from peers import optimisers as peers
+from peers import playing
 from peers.comparison import BUDGETS, CHECKED, NAMES, RUNS, STARTS, Row, Run, load, place, tidy
 
 import gpmi
 from gpmi.space import Parameters
 
 NEEDS = "peers and HEBO"
-INITIAL, LIMIT = 10, 15 * 60  # evaluations, seconds of CPU: a busy machine fails no run
+INITIAL = 10  # evaluations
 KEPT = 60  # values of a run that are stored, for the curves
 FLAT = tuple(n for n in NAMES if isinstance(problems.make(n, 0).space, list) and len(problems.make(n, 0).space) == 2)
 TEN = (*FLAT[:4], "hartmann-6", "ackley-5", "rosenbrock-4", "hartmann-mixed", "shekel-4", "eggholder-2")
@@ -83,28 +81,14 @@ def play(run: Run) -> Row:
     optimizer = peers.make(run.peer, problem.space, run.seed, run.budget, alone=run.start == "own")
     peers.one_thread()
     values: list[float] = []
-    cpu, status = 0.0, "done"
 
     def observe(x: Any) -> float:
         values.append(problem.f(x))
         return values[-1] + problem.noise(run.seed, len(values))
 
-    told: tuple[list[Any], list[float]] = [], []
-    if run.start == "common":
-        points = design(problem, run.seed)
-        told = points, [observe(x) for x in points]
-    try:
-        while True:
-            start = time.process_time()
-            if told[0]:
-                optimizer.tell(*told)
-            x = optimizer.ask() if len(values) < run.budget else None
-            cpu += time.process_time() - start
-            if x is None:
-                break
-            told = [x], [observe(x)]
-    except Exception as error:
-        status = f"failed: {type(error).__name__}: {error}".replace("\n", " ")[:200]
+    points = design(problem, run.seed) if run.start == "common" else []
+    told = points, [observe(x) for x in points]
+    cpu, status = playing.play(optimizer, observe, run.budget - len(points), told)
     return row(run, status, values, cpu)
 
 
@@ -132,23 +116,16 @@ def work(peer: str, start: str, budget: int, seed: int, names: list[str]) -> Non
     """Play the runs of one peer with one seed, each in a process forked after the peer's library has been imported."""
     peers.make(peer, [(0.0, 1.0)], 0)
     peers.one_thread()
-    context = multiprocessing.get_context("fork")
     for name in names:
         run, begin = Run(peer, name, start, budget, seed), time.monotonic()
-        process = context.Process(target=_play_and_store, args=(run,))
-        process.start()
-        process.join()
-        if process.exitcode == -signal.SIGXCPU:
-            RUNS.append(row(run, f"failed: more than {LIMIT} s", [], float(LIMIT)))
-        elif process.exitcode != 0:
-            RUNS.append(row(run, f"failed: exit code {process.exitcode}", [], 0.0))
+        ended = playing.alone(_play_and_store, run)
+        if ended != "done":
+            RUNS.append(row(run, ended, [], float(playing.LIMIT) if "more than" in ended else 0.0))
         status, seconds = load()[run]["status"], time.monotonic() - begin
         harness.say(f"{time.strftime('%H:%M:%S')} {', '.join(map(str, run))}: {status}, {seconds:.0f} s")
 
 
 def _play_and_store(run: Run) -> None:
-    used = time.process_time()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + LIMIT, int(used) + 2 * LIMIT))
     RUNS.append(play(run))
 
 

@@ -2,189 +2,42 @@
 
     python benchmarks/report.py      half a minute
 
-Reads docs/benchmarks/compare/runs.csv (`compare.py`) and docs/benchmarks/cost.csv (`cost.py`), complete or not. Its
-first table goes into README.md as well.
+Reads docs/benchmarks/compare/runs.csv (`compare.py`) and docs/benchmarks/cost.csv (`cost.py`), complete or not, and
+takes the verdicts of `bbob.py` and `recommended.py`. Three sentences and what does not hold go into README.md as well.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date
-from functools import cached_property
-from typing import Any
 
 import harness
 import matplotlib
 
 matplotlib.use("svg")
+import bbob
 import matplotlib.pyplot as plt
 import numpy as np
 import problems
+import recommended
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from peers import comparison
 from peers import optimisers as peers
+from peers.evidence import LACKING, PICTURE, Solved, draw
+from peers.regrets import EARN, KINDS, MISS, US, Costs, Runs
+from peers.statistics import Verdict, ahead, colours, interval, medians, slope, table, with_interval
 from problems import held_out
 from problems.functions import Array
 
 NEEDS = "peers"
 README = harness.ROOT / "README.md"
 COMPARE = harness.DOCS / "compare"
-US, EARN = "gpmi", "gpmi earn"
-GP_PEERS = tuple(name for name in peers.PEERS if name not in (US, EARN, "random", "CMA-ES", "Optuna TPE"))
-DRAWN = 2000  # bootstrap samples
-MISS = 0.01  # a run misses if its gap is above this share of the spread of f
-KINDS = {"simple": "simple regret", "mean": "R_T/T"}
 GROUPS = {"the twenty problems": problems.NAMES, "the ten held out": held_out.NAMES}
-STARTS = {"own": "each tool's own start", "common": "ten common points"}
-
-
-@dataclass(frozen=True)
-class Runs:
-    """The runs of one setting, as tables (peer, problem, seed) with NaN where there was no run."""
-
-    start: str
-    budget: int
-    peers: tuple[str, ...]
-    problems: tuple[str, ...]
-    rows: dict[comparison.Run, comparison.Row]  # of this setting
-    best: dict[tuple[str, int], float]  # the best value of all settings, by problem and seed
-
-    @staticmethod
-    def of(rows: dict[comparison.Run, comparison.Row], start: str, budget: int, names: Sequence[str]) -> Runs:
-        mine = {run: row for run, row in rows.items() if (run.start, run.budget) == (start, budget)}
-        mine = {run: row for run, row in mine.items() if run.problem in names}
-        found, named = {run.peer for run in mine}, {run.problem for run in mine}
-        in_order = tuple(p for p in peers.PEERS if p in found), tuple(p for p in names if p in named)
-        return Runs(start, budget, *in_order, mine, best_values(rows))
-
-    @property
-    def title(self) -> str:
-        return f"{STARTS[self.start]}, T = {self.budget}"
-
-    @property
-    def seeds(self) -> int:
-        return 1 + max((run.seed for run in self.rows), default=0)
-
-    def maximum(self, problem: str, seed: int) -> float:
-        """Return the maximum, or the best value of all runs where it is unknown or a run has exceeded it."""
-        maximum, best = problems.make(problem, seed).maximum, self.best[problem, seed]
-        return best if maximum is None or best > maximum + 1e-6 * abs(maximum) else maximum
-
-    @cached_property
-    def curves(self) -> dict[comparison.Run, Array]:
-        """Return the noise-free regret of the first sixty evaluations of each finished run."""
-        return {
-            run: np.maximum(self.maximum(run.problem, run.seed) - np.array(row["values"].split(), dtype=float), 0.0)
-            for run, row in self.rows.items()
-            if row["status"] == "done"
-        }
-
-    @cached_property
-    def regrets(self) -> dict[str, Array]:
-        """Return simple regret, R_T/T and whether the run missed (1 or 0). A failed run has infinite regret."""
-        shape = len(self.peers), len(self.problems), self.seeds
-        tables = {kind: np.full(shape, np.nan) for kind in (*KINDS, "miss")}
-        for run, row in self.rows.items():
-            at = self.peers.index(run.peer), self.problems.index(run.problem), run.seed
-            maximum, done = self.maximum(run.problem, run.seed), row["status"] == "done"
-            simple = max(maximum - float(row["best"]), 0.0) if done else np.inf
-            tables["simple"][at] = simple
-            tables["mean"][at] = maximum - float(row["mean"]) if done else np.inf
-            tables["miss"][at] = float(simple > MISS * problems.spread(run.problem, maximum))
-        return tables
-
-    def without(self, *names: str) -> Runs:
-        """Return the same runs without these peers."""
-        left = tuple(peer for peer in self.peers if peer not in names)
-        rows = {run: row for run, row in self.rows.items() if run.peer in left}
-        return Runs(self.start, self.budget, left, self.problems, rows, self.best)
-
-    @cached_property
-    def covering(self) -> list[int]:
-        """Return the peers with a run on every problem, which can be ranked."""
-        seen = {peer: {run.problem for run in self.rows if run.peer == peer} for peer in self.peers}
-        return [i for i, peer in enumerate(self.peers) if len(seen[peer]) == len(self.problems)]
-
-    @cached_property
-    def shared(self) -> NDArray[np.bool_]:
-        """Return the pairs (problem, seed) that all covering peers have."""
-        shared: NDArray[np.bool_] = ~np.isnan(self.regrets["simple"][self.covering]).any(axis=0)
-        return shared
-
-    def ranks(self, kind: str) -> dict[str, Array]:
-        """Return the ranks (problem, seed) of the covering peers on the pairs they share, NaN on others."""
-        scored = ranks(self.regrets[kind][self.covering])
-        return {self.peers[i]: scored[k] for k, i in enumerate(self.covering)}
-
-    def misses(self) -> dict[str, Array]:
-        """Return which of the shared pairs (problem, seed) the covering peers missed, NaN on others."""
-        return {self.peers[i]: np.where(self.shared, self.regrets["miss"][i], np.nan) for i in self.covering}
-
-
-def best_values(rows: dict[comparison.Run, comparison.Row]) -> dict[tuple[str, int], float]:
-    """Return the best value of all runs, by problem and seed. The seed matters for the GP draws only."""
-    best: dict[tuple[str, int], float] = {}
-    seeds = range(1 + max(run.seed for run in rows))
-    for run, row in rows.items():
-        if row["status"] == "done":
-            for seed in [run.seed] if run.problem in problems.DRAWS else seeds:
-                key = run.problem, seed
-                best[key] = max(float(row["best"]), best.get(key, -np.inf))
-    return best
-
-
-# Statistics
-
-
-def ranks(regret: Array) -> Array:
-    """Return the rank of each peer, (peer, ...): 1 for the lowest regret, and the mean rank for ties."""
-    lower = np.sum(regret[None] < regret[:, None], axis=1)
-    equal = np.sum(regret[None] == regret[:, None], axis=1)
-    return np.where(np.isnan(regret).any(axis=0), np.nan, lower + (equal + 1) / 2)
-
-
-def ahead(ours: Array, theirs: Array) -> Array:
-    """Return 1 where ours is lower, 1/2 for a tie, 0 where it is higher, NaN where one is missing."""
-    result = np.where(ours < theirs, 1.0, np.where(ours == theirs, 0.5, 0.0))
-    return np.where(np.isnan(ours) | np.isnan(theirs), np.nan, result)
-
-
-def interval(table: Array) -> tuple[float, float, float]:
-    """Return the mean of a table (problem, seed) with its 95 % bootstrap interval, over problems and seeds in each."""
-    rng = np.random.default_rng(0)
-    p, s = table.shape
-    rows = rng.integers(p, size=(DRAWN, p, 1))
-    columns = rng.integers(s, size=(DRAWN, p, s))
-    drawn = table[rows, columns].reshape(DRAWN, -1)
-    filled = ~np.isnan(drawn)
-    means = np.where(filled, drawn, 0.0).sum(axis=1) / np.maximum(filled.sum(axis=1), 1)
-    lo, hi = np.quantile(means[filled.any(axis=1)], [0.025, 0.975])
-    return float(np.nanmean(table)), float(lo), float(hi)
-
-
-def medians(regret: Array) -> Array:
-    """Return the medians over the seeds, (peer, problem), with NaN where a peer has no run."""
-    with np.errstate(all="ignore"):
-        return np.array(
-            [[np.median(r[~np.isnan(r)]) if (~np.isnan(r)).any() else np.nan for r in peer] for peer in regret]
-        )
-
-
-def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return the exponent of the growth between the first and the last size."""
-    return float(np.log(seconds[-1] / seconds[0]) / np.log(sizes[-1] / sizes[0]))
 
 
 # Sections of the page
-
-
-def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def rank_section(runs: Runs) -> str:
@@ -195,8 +48,8 @@ def rank_section(runs: Runs) -> str:
     body = [
         [
             peer,
-            *(_with_interval(interval(scored[kind][peer]), "{:.2f}") for kind in KINDS),
-            _with_interval(interval(missed[peer]), "{:.0%}"),
+            *(with_interval(interval(scored[kind][peer]), "{:.2f}") for kind in KINDS),
+            with_interval(interval(missed[peer]), "{:.0%}"),
         ]
         for peer in order
     ]
@@ -213,7 +66,7 @@ def pair_section(runs: Runs) -> str:
                 np.where(np.isnan(a + b), np.nan, a) for a, b in itertools.permutations(_both(runs, US, peer, "miss"))
             )
             both = f"{np.nanmean(ours):.0%}, {np.nanmean(theirs):.0%}"
-            body.append([peer, str(pairs), *(_with_interval(share, "{:.0%}") for share in shares), both])
+            body.append([peer, str(pairs), *(with_interval(share, "{:.0%}") for share in shares), both])
     head = ["peer", "pairs", *(f"gpmi ahead, {words}" for words in KINDS.values()), "misses, gpmi's and the peer's"]
     return table(head, body)
 
@@ -265,23 +118,7 @@ def _short(value: float) -> str:
     return "" if np.isnan(value) else "failed" if np.isinf(value) else f"{value:.2g}"
 
 
-def _with_interval(estimate: tuple[float, float, float], form: str) -> str:
-    mean, lo, hi = (form.format(value) for value in estimate)
-    return f"{mean} ({lo} to {hi})"
-
-
 # What was promised
-
-
-@dataclass(frozen=True)
-class Verdict:
-    claim: str
-    holds: bool | None  # None: not measured
-    figures: str
-
-    def __str__(self) -> str:
-        word = {True: "holds", False: "**misses**", None: "not measured"}[self.holds]
-        return f"- {self.claim}: {word}. {self.figures}"
 
 
 def _first(found: dict[str, Array], us: str, form: str) -> tuple[bool, str]:
@@ -314,9 +151,9 @@ def promises(runs: Runs) -> list[Verdict]:
     return [*result, earning]
 
 
-def promise_table(settings: Iterable[tuple[str, Runs]], first: int | None = None) -> str:
+def promise_table(settings: Iterable[tuple[str, Runs]]) -> str:
     """Return a line for each setting and group of problems, a column for each promise, bold where it does not hold."""
-    found = [(title, runs, promises(runs)[:first]) for title, runs in settings]
+    found = [(title, runs, promises(runs)) for title, runs in settings]
     body = [
         [title, f"{int(runs.shared.sum())}", *(v.figures if v.holds else f"**{v.figures}**" for v in verdicts)]
         for title, runs, verdicts in found
@@ -327,34 +164,16 @@ def promise_table(settings: Iterable[tuple[str, Runs]], first: int | None = None
 # Costs
 
 
-@dataclass(frozen=True)
-class Costs:
-    """CPU seconds per suggestion by peer and n, from the table of cost.py."""
-
-    rows: list[dict[str, str]]
-
-    @cached_property
-    def seconds(self) -> dict[str, dict[int, float]]:
-        found: dict[str, dict[int, float]] = {}
-        for row in self.rows:
-            if row["status"] == "done":
-                found.setdefault(row["peer"], {})[int(row["n"])] = float(row["cpu"])
-        return found
-
-    def cheapest(self, n: int) -> tuple[str, float] | None:
-        """Return the GP peer with the lowest cost at n."""
-        at = {peer: self.seconds[peer][n] for peer in GP_PEERS if n in self.seconds.get(peer, {})}
-        return min(at.items(), key=lambda item: item[1]) if at else None
-
-
 def cost_verdicts(costs: Costs) -> list[Verdict]:
     ours = costs.seconds.get(US, {})
     result = []
     for share, sizes in ((10, (20, 50, 100, 200)), (40, (500, 1000))):
         claim = f"CPU per suggestion at most 1/{share} of the cheapest GP peer's at n = {', '.join(map(str, sizes))}"
         known = [(n, ours[n], found) for n in sizes if n in ours and (found := costs.cheapest(n)) is not None]
-        figures = "; ".join(f"n = {n}: 1/{c / us:.1f} of {peer}'s {c:.3g} s" for n, us, (peer, c) in known)
         held = all(us <= c / share for _, us, (_, c) in known) if len(known) == len(sizes) else None
+        shown = [part for part in known if held is not False or part[1] > part[2][1] / share]
+        # Rounded down, because 1/39.98 is not 1/40.
+        figures = "; ".join(f"n = {n}: 1/{int(10 * c / us) / 10} of {peer}'s {c:.3g} s" for n, us, (peer, c) in shown)
         result.append(Verdict(claim, held, figures))
     claim = "average cost growing no faster than n^2 from 200 to 5,000"
     if 200 in ours and 5000 in ours:
@@ -378,16 +197,6 @@ def cost_section(costs: Costs) -> str:
 
 
 # Pictures
-
-
-def colours(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how each peer is drawn: gpmi in black and thick, the others in colours of their own."""
-    palette = matplotlib.color_sequences["tab20"]
-    styles: dict[str, dict[str, Any]] = {}
-    for i, name in enumerate(peers.PEERS):
-        styles[name] = {"color": palette[(2 * i) % 20 + (2 * i) // 20], "linewidth": 1.1, "zorder": 2}
-    styles[US] = {"color": "black", "linewidth": 2.2, "zorder": 3}
-    return {name: styles[name] for name in names}
 
 
 def save(figure: Figure, name: str) -> None:
@@ -437,17 +246,6 @@ def draw_curves(runs: Runs) -> None:
     save(figure, f"curves-simple-{runs.start}-{runs.budget}")
 
 
-def draw_cost(costs: Costs) -> None:
-    figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for name, style in colours([name for name in peers.PEERS if name in costs.seconds]).items():
-        at = costs.seconds[name]
-        axis.plot(list(at), list(at.values()), "o-", markersize=3, label=name, **style)
-    axis.set(xscale="log", yscale="log", xlabel="observations n", ylabel="CPU seconds per suggestion")
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, "cost")
-
-
 # The pages
 
 
@@ -467,9 +265,6 @@ def effort_section(rows: dict[comparison.Run, comparison.Row]) -> str:
             effort = (f"{np.median(seconds):.3g}" if seconds else "" for seconds in cpu)
             body.append([peer, versions, str(len(mine)), *effort, str(memory)])
     return table(["peer", "version", "runs", "CPU seconds, T = 60", "CPU seconds, T = 200", "peak memory, MB"], body)
-
-
-IN_README = 4  # promises about simple regret; those about R_T / T are on the page
 
 
 def checked() -> str:
@@ -509,34 +304,121 @@ INTRODUCTION = (
 )
 
 
+def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[str]:
+    """Return three measured sentences. `folder` leads from the page to docs/benchmarks/."""
+    ours, theirs = (float(solved.share(peer)[-1]) for peer in (US, solved.next_best))
+    first = ours >= theirs
+    title, place = ("It finds the best point more often", "next") if first else ("How often it finds the best", "best")
+    count = f"{solved.runs:,} runs of {len(solved.peers)} tools on {len(solved.problems)} problems"
+    outside, (noisy, *_) = bbob.verdict(), recommended.verdicts()
+    tests = f"[{len(bbob.RUNS.rows()):,} runs]({folder}bbob.md)"
+    advice = f"[{len(recommended.RUNS.rows()):,} runs]({folder}recommended.md)"
+    found = [
+        f"**{title}:** within {MISS:.0%} of the maximum after {whole.budget} evaluations in {ours:.0%} of the runs; "
+        f"the {place} other tool, {solved.next_best}, in {theirs:.0%} ([{count}]({folder}compare.md)).",
+        "**On functions that others chose, and with noise:** mean rank on the BBOB suite: "
+        f"{_or_later(outside)} ({tests}). Regret of the point to use when values are noisy: {_or_later(noisy)} "
+        f"({advice}).",
+    ]
+    seconds = costs.seconds.get(US, {})
+    known = {n: other for n in seconds if (other := costs.cheapest(n)) is not None}
+    if known:
+        times = [known[n][1] / seconds[n] for n in known]
+        names = " and ".join(sorted({peer for peer, _ in known.values()}))
+        count = f"{sum(int(row['rounds']) for row in costs.rows)} suggestions"
+        found.append(
+            f"**What a suggestion costs:** {1000 * seconds[min(known)]:.0f} ms of CPU after {min(known)} values and "
+            f"{1000 * seconds[max(known)]:.0f} ms after {max(known):,}; the cheapest other Gaussian process, {names}, "
+            f"takes {min(times):.0f} to {max(times):.0f} times as long "
+            f"([{count}]({folder}compare.md#cpu-seconds-per-suggestion))."
+        )
+    return found
+
+
+def _or_later(verdict: Verdict) -> str:
+    return "not measured yet" if verdict.holds is None else verdict.figures
+
+
+def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
+    """Return one line with the promises that do not hold, and those that were not measured."""
+    by_claim: dict[str, list[Verdict]] = {}
+    for _, runs in settings:
+        for verdict in promises(runs):
+            by_claim.setdefault(verdict.claim, []).append(verdict)
+    broken = []
+    for claim, found in by_claim.items():
+        figures = ", ".join(dict.fromkeys(verdict.figures for verdict in found if not verdict.holds))
+        if figures:
+            failing = sum(not verdict.holds for verdict in found)
+            broken.append(f'"{claim}", in {failing} of {len(found)} settings ({figures})')
+    others = [*cost_verdicts(costs), bbob.verdict(), *recommended.verdicts()]
+    broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
+    absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]
+    text = (
+        f"**What was promised and does not hold:** {'. Also: '.join(broken)}." if broken else "All that was promised holds."
+    )
+    return text + (f" Not measured yet: {', '.join(absent)}." if absent else "")
+
+
+def caption(solved: Solved) -> str:
+    """Return what the picture shows and how it is counted."""
+    fewest, most = solved.seeds
+    return (
+        f"Left: the share of runs that have come within {MISS:.0%} of the best value, against the number of "
+        f"evaluations. Exactly: the gap to the maximum of f is at most {MISS:.0%} of its spread, the maximum minus the "
+        "mean over the space. Each tool has its own start. Every problem counts once: its share is the mean over the "
+        f"seeds that a tool has, {fewest} to {most}. Counted are the {solved.runs:,} runs on the "
+        f"{len(solved.problems)} problems that all drawn tools have. A tool is drawn if it lacks at most {LACKING} of "
+        f"the problems. Bands are 95 % bootstrap bands over the problems, for gpmi and {solved.next_best}. Right: CPU "
+        "seconds of ask and tell on Hartmann-6 after so many values, for tools that were measured at two sizes or more."
+    )
+
+
 def body(rows: dict[comparison.Run, comparison.Row], settings: list[tuple[str, Runs]], costs: Costs) -> str:
-    """Return the page of all settings, without its head."""
+    """Return the page that begins with the picture, without its head."""
+    whole = settings[0][1]
+    solved = Solved.of(whole)
+    pages = dict.fromkeys((runs.title, f"compare/{runs.start}-{runs.budget}.md") for _, runs in settings)
     parts = [
-        "## What was promised",
-        "Bold where it does not hold. Ranks and misses are those on the pairs (problem, seed) that all ranked tools "
-        "have; the number of pairs is in the first column.",
-        promise_table(settings),
-        "\n".join(map(str, cost_verdicts(costs))),
+        f"![How often each tool finds the best point, and what a suggestion costs]({PICTURE})",
+        caption(solved),
+        "## In short",
+        *sentences(whole, solved, costs, ""),
+        unmet(settings, costs),
+        "- [Mean ranks and every promise, setting by setting](compare/ranks.md)\n"
+        + "\n".join(f"- Problem by problem: [{title}]({page})" for title, page in pages)
+        + "\n- [The BBOB suite](bbob.md)\n- [The recommended point under noise](recommended.md)",
         "## What was tuned on what",
         TUNED,
-    ]
-    for title, runs in settings:
-        name = f"compare/{runs.start}-{runs.budget}.md"
-        parts += [f"## {title[0].upper()}{title[1:]}", rank_section(runs), f"Problem by problem: [{name}]({name})."]
-    parts += [
-        "![mean ranks](compare/ranks.svg)",
         "## CPU seconds per suggestion",
         "ask + tell on Hartmann-6, refits included, mean over 20 consecutive rounds after n told points; peak memory. "
         "Other work shared the two cores; from one measurement to the next the ratios moved by up to a third, so gpmi "
         "and Emukit took five turns at each n, of which the median is shown.",
-        f"{cost_section(costs)}\n\n![cost](compare/cost.svg)"
-        if costs.rows
-        else "Not measured yet: `make bench NAME=cost`.",
+        cost_section(costs) if costs.rows else "Not measured yet: `make bench NAME=cost`.",
         "## Runs",
         effort_section(rows),
         failures(rows),
     ]
     return "\n\n".join(parts)
+
+
+def rank_page(settings: list[tuple[str, Runs]], costs: Costs) -> str:
+    """Return the page with every promise and the mean ranks of all settings."""
+    parts = [
+        "# Ranks and promises",
+        "Part of [the comparison](../compare.md), which says what the words mean and how many runs there are. Written "
+        f"on {date.today()}.",
+        "## What was promised",
+        "Bold where it does not hold. Ranks and misses are those on the pairs (problem, seed) that all ranked tools "
+        "have; the number of pairs is in the first column.",
+        promise_table(settings),
+        "\n".join(map(str, cost_verdicts(costs))),
+        "![mean ranks](ranks.svg)",
+    ]
+    for title, runs in settings:
+        name = f"{runs.start}-{runs.budget}.md"
+        parts += [f"## {title[0].upper()}{title[1:]}", rank_section(runs), f"Problem by problem: [{name}]({name})."]
+    return "\n\n".join(parts) + "\n"
 
 
 def details(all_runs: Runs) -> str:
@@ -562,20 +444,12 @@ def details(all_runs: Runs) -> str:
 
 
 def into_readme(settings: list[tuple[str, Runs]], costs: Costs) -> None:
-    """Write the first promises of each setting and the cost between the README's two marks. The page has the others."""
+    """Write what was measured, and what does not hold, between the README's two marks."""
     begin, end = "<!-- compare: written by make bench NAME=report -->", "<!-- compare: end -->"
     before, rest = README.read_text(encoding="utf-8").split(begin)
-    text = "\n".join(
-        [
-            begin,
-            f"A column is a promise, with what was measured; bold where it does not hold. Written on {date.today()}.",
-            "",
-            promise_table(settings, first=IN_README),
-            "",
-            *map(str, cost_verdicts(costs)),
-            end,
-        ]
-    )
+    whole = settings[0][1]
+    lines = [*sentences(whole, Solved.of(whole), costs, "docs/benchmarks/"), unmet(settings, costs)]
+    text = "\n\n".join([begin, *lines, end])
     README.write_text(before + text + rest.split(end)[1], encoding="utf-8")
 
 
@@ -584,18 +458,21 @@ def write(new: int) -> None:
     plt.rcParams.update({"svg.hashsalt": US, "svg.fonttype": "none"})
     comparison.tidy()
     rows, costs = comparison.load(), Costs(comparison.COSTS.rows())
+    groups = {"all thirty problems": comparison.NAMES, **GROUPS}
     settings = []
     for start, budget in itertools.product(comparison.STARTS, comparison.BUDGETS):
-        groups = [(name, Runs.of(rows, start, budget, names)) for name, names in GROUPS.items()]
-        complete = [(name, runs) for name, runs in groups if {US, EARN} < {runs.peers[i] for i in runs.covering}]
+        first = (start, budget) == (comparison.STARTS[0], comparison.BUDGETS[0])
+        chosen = groups if first else GROUPS  # all thirty together only where every tool has most runs
+        named = [(name, Runs.of(rows, start, budget, names)) for name, names in chosen.items()]
+        complete = [(name, runs) for name, runs in named if {US, EARN} < {runs.peers[i] for i in runs.covering}]
         settings += [(f"{runs.title}, {name}", runs) for name, runs in complete]
         if complete:
             both = Runs.of(rows, start, budget, comparison.NAMES)
             draw_curves(both)
             (COMPARE / f"{start}-{budget}.md").write_text(details(both))
     draw_ranks(settings)
-    if costs.rows:
-        draw_cost(costs)
+    draw(Solved.of(settings[0][1]), costs)
+    (COMPARE / "ranks.md").write_text(rank_page(settings, costs), encoding="utf-8")
     text = INTRODUCTION + checked()
     harness.page(
         __file__, "gpmi and its peers", text, [body(rows, settings, costs)], name="compare", runs=len(rows), new=new

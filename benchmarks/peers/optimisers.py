@@ -184,17 +184,25 @@ class BoTorch:
         self.x = self.torch.cat([self.x, self.torch.tensor(self.cube.rows(points))])
         self.y = self.torch.cat([self.y, self.torch.tensor(values).double()[:, None]])
 
-    def ask(self) -> Point:
+    def bounds(self) -> Any:
+        return self.torch.tensor([[0.0], [1.0]]).double().repeat(1, self.cube.d)
+
+    def fitted(self) -> Any:
+        """Return the model of all values so far."""
         from botorch.models import SingleTaskGP
         from botorch.models.transforms import Normalize, Standardize
-        from botorch.optim import optimize_acqf
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
-        bounds = self.torch.tensor([[0.0], [1.0]]).double().repeat(1, self.cube.d)
-        scaled = {"input_transform": Normalize(self.cube.d, bounds=bounds), "outcome_transform": Standardize(1)}
-        model = SingleTaskGP(self.x, self.y, **scaled)
+        normalize = Normalize(self.cube.d, bounds=self.bounds())
+        model = SingleTaskGP(self.x, self.y, input_transform=normalize, outcome_transform=Standardize(1))
         self.botorch.fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-        best, _ = optimize_acqf(self.acquisition(model), bounds, q=1, num_restarts=10, raw_samples=512)
+        return model
+
+    def ask(self) -> Point:
+        from botorch.optim import optimize_acqf
+
+        acquisition = self.acquisition(self.fitted())
+        best, _ = optimize_acqf(acquisition, self.bounds(), q=1, num_restarts=10, raw_samples=512)
         return self.cube.point(best[0].numpy())
 
     def acquisition(self, model: Any) -> Any:

@@ -127,6 +127,12 @@ class FeatureColumns:
         owners = tuple(owner - (owner > group) for owner in self.owners)
         return FeatureColumns(np.delete(self.matrix, column, axis=0), owners, self.names)
 
+    def with_column(self) -> FeatureColumns:
+        """Return the same descriptors with another coordinate at the end, on which they do not depend."""
+        return FeatureColumns(
+            np.append(self.matrix, np.zeros((1, self.matrix.shape[1])), axis=0), self.owners, self.names
+        )
+
     @staticmethod
     def of(parts: Iterable[tuple[slice, Features | None]], groups: Sequence[int]) -> FeatureColumns | None:
         """Return the descriptors of choices, given their coordinates; None if there are none."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from functools import cached_property
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -31,6 +32,8 @@ _MOST_LEVELS = 10**7  # an Int with up to this many levels holds them in one arr
 _SPREAD = 256  # evenly spread levels that are tried of an Int with more, besides some near the present one; not tuned
 MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidates then take 64 MB; our choice
 UNIT = 20  # the longest unit, in characters, because it stands beside every value; our choice
+_FINEST = 1e-9  # of the interval: a finer step is none; our choice
+_SNAP = 1e-6  # of a step: a value closer to a setting is that setting, up to rounding; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -55,6 +58,9 @@ class FieldsOnly:
 class Real(FieldsOnly):
     """A number in [lo, hi]. With log=True its order of magnitude matters, not its value.
 
+    With a `step` it can be set to lo, lo + step, ... only, as by an instrument: what is suggested or recommended is one
+    of these, and any other number in the interval may be told.
+
     With `when` it exists only under a condition: when={"kernel": "rbf"}, or with a list of values. `unit` is a label
     for people: pages and figures show it, and nothing is computed from it.
     """
@@ -62,6 +68,7 @@ class Real(FieldsOnly):
     lo: float
     hi: float
     log: bool = False
+    step: float | None = field(default=None, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True, compare=False)
 
@@ -71,6 +78,13 @@ class Real(FieldsOnly):
         _check_interval(self, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
+        if self.step is not None:
+            step = checks.positive("step of Real", self.step)
+            if step > self.hi - self.lo:
+                raise ValueError(f"step of Real is {step:g}, but hi - lo is {self.hi - self.lo:g}; give a smaller step")
+            if step < _FINEST * (self.hi - self.lo):
+                raise ValueError(f"step of Real is {step:g}, too fine for [{self.lo:g}, {self.hi:g}]; leave it out")
+            object.__setattr__(self, "step", step)
 
     width = 1
     count = None
@@ -114,7 +128,20 @@ class Real(FieldsOnly):
         at, (lo, hi) = float(row[0]), self._ends
         if at <= lo or at >= hi:  # exp(log(hi)) may round to another number than hi
             return self.lo if at <= lo else self.hi
-        value = float(np.exp(row[0])) if self.log else at
+        value = min(max(float(np.exp(row[0])) if self.log else at, self.lo), self.hi)
+        if self.step is None or abs((place := self.place(value)) - round(place)) > _SNAP:
+            return value
+        return self.setting(round(place))  # exp(log(19)) may round to another number than 19
+
+    def place(self, value: float) -> float:
+        """Return how many steps a value is above lo."""
+        assert self.step is not None
+        return (value - self.lo) / self.step
+
+    def setting(self, number: int) -> float:
+        """Return lo + number * step in decimal arithmetic: 0.3, and not 0.30000000000000004."""
+        assert self.step is not None
+        value = float(Decimal(repr(self.lo)) + number * Decimal(repr(self.step)))
         return min(max(value, self.lo), self.hi)
 
     def canonical(self, value: Any) -> float:

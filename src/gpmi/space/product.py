@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,7 @@ from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Choice, Parameter
 from gpmi.space.space import Space
+from gpmi.space.steps import Settable, settable, stepped
 
 ENUMERATED = 20_000  # a discrete space with at most this many points is searched point by point: our choice, not tuned
 _EXTENT_POINTS = 128  # points from which the width of the feasible set is estimated; our choice, not tuned
@@ -204,6 +205,21 @@ class Parameters(Space):
         Constraints are ignored.
         """
         return self.layout.from_unit(u)
+
+    def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
+        return settable(self.feasible_set, self._filled, row, taken) if self.has_steps else Settable(row, True)
+
+    def _filled(self, fixed: Mapping[Any, Any], row: Array) -> Array | None:
+        """Return a point (d,), moved to the part of the space with fixed values; None if that is empty."""
+        try:
+            part = self.with_fixed(fixed)
+        except ValueError:
+            return None
+        return np.asarray(part.last_inside(row[None], row[None])[0])
+
+    @cached_property
+    def has_steps(self) -> bool:
+        return bool(stepped(self.layout))
 
     # One point
 

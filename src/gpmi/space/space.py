@@ -7,7 +7,7 @@ A point has two forms. The user writes an array, a dict or a row of a table. The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Number
 from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import FidelityColumn
 from gpmi.space.row_index import RowIndex
+from gpmi.space.steps import Settable
 
 # Scale of a Choice relative to a number, in `Space.units`. Chosen from 1, 2.5 and 4 on the development tables of
 # docs/benchmarks/tables.md with choices, naval_propulsion and cifar10, ten seeds. Scored by the better rows still
@@ -208,6 +209,15 @@ class Space(ABC):
         copy = np.array(point)
         copy.flags.writeable = False
         return copy
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a Real that is not fixed has a step: what is suggested is at its settings."""
+        return False
+
+    def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
+        """Return the nearest point (d,) that instruments can set and that keeps the constraints; see `steps.py`."""
+        return Settable(row, True)
 
     @property
     @abstractmethod
