@@ -182,13 +182,14 @@ LOOK_HEADS = [f"after {k}" if batch == 1 else f"{k} in batches of {batch}" for b
 
 
 def summary(rows: list[Row], part: str, tools: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return a line for each tool: its mean gains over the tables."""
+    """Return a line for each tool: its mean gains over the tables, and the seeds of the runs one at a time."""
     lines = []
     for tool in tools:
         cells = [mean_of(gains_of(rows, part, batch, tool, k), names) for batch, k in LOOKS]
         if any(cells):
-            lines.append([tool, *cells])
-    return harness.table(["", *LOOK_HEADS], lines)
+            seeds = min(len(values) for values in gains_of(rows, part, 1, tool, AFTER[0]).values())
+            lines.append([tool, seeds, *cells])
+    return harness.table(["", "seeds", *LOOK_HEADS], lines)
 
 
 def by_table(rows: list[Row], part: str, tools: Sequence[str], names: Sequence[str]) -> list[str]:
