@@ -11,6 +11,7 @@ INPUTS ?= 300
 REQUESTS ?= 2000
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
+TEXT := $(wildcard docs deploy integrations *.md *.toml *.yml *.yaml Dockerfile Makefile)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
@@ -21,7 +22,7 @@ NEWEST := $(INSTALL) --upgrade --upgrade-strategy eager
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons wheel-check dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,10 +64,13 @@ test-newest: | .venv-newest/bin/python .venv-newest-neighbours/bin/python  ## th
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
 
-dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run the README with the wheel in an empty environment
+wheel-check: .venv-dist/.ready  ## build the wheel and the sdist, install each in an empty environment, run gpmi there (a minute or two)
 	rm -rf dist
 	.venv-dist/bin/python -m build --outdir dist
 	.venv-dist/bin/python -m twine check --strict dist/*
+	PYTHON=$(PYTHON) .ci/install dist/*
+
+dist: wheel-check  ## the same, and run the README with the wheel in an empty environment
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integrations that have large packages of their own (some minutes)
@@ -83,9 +87,10 @@ coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and bra
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
-lint: .venv/.dev  ## check style and formatting
+lint: .venv/.dev  ## check style, formatting and spelling
 	.venv/bin/ruff check $(CODE)
 	.venv/bin/ruff format --check $(CODE)
+	.venv/bin/codespell $(filter-out docs/%,$(CODE)) $(TEXT)
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
@@ -95,7 +100,7 @@ docs: .venv-docs/.ready  ## build the documentation into build/site and check it
 	@echo "open build/site/index.html"
 
 gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
-	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md docs/howto/plate.md
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md docs/howto/plate.md docs/howto/mixture.md
 	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)

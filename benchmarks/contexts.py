@@ -7,7 +7,7 @@ Two coordinates are chosen and one, the context, is drawn anew for every evaluat
 that are chosen, for which the context is noise. "random" chooses at random. The regret of an evaluation is the maximum
 of f over the two coordinates under its context, minus f. The problems are functions of three coordinates, the last of
 them the context, with their maxima under a context from a fine search; seeds 0 to 9. Nothing was tuned on them: what
-"earn" does under given coordinates was chosen on other functions, with seeds from 100.
+"earn" does under fixed coordinates was chosen on other functions, with seeds from 100.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def main() -> None:
         "",
     ]
     runs = len(PROBLEMS) * (len(ARMS) * len(SEEDS) + 2 * len(FEW))
-    harness.page(__file__, "Given coordinates", " ".join(text.split()), body, runs=runs)
+    harness.page(__file__, "Fixed coordinates", " ".join(text.split()), body, runs=runs)
 
 
 if __name__ == "__main__":

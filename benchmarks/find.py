@@ -282,7 +282,8 @@ def page(rows: list[harness.Row], new: int) -> None:
         "one thing each: no repeats under the other policies; in `find` no third policy, or another; LogEI instead of "
         "Reinvest in the last third, or for every second query (known points are avoided as before); the design of a "
         "table in random order; the size of the design; no budget given. Misses of runs, and the median gap. "
-        "These rows are of before the rule for boxes of a few numbers (docs/policy.md), those above are of after it.",
+        "These rows are of before the rule for boxes of a few numbers (docs/notes/escape.md), those above are of after "
+        "it.",
         "",
         *lines_of(developed, DEVELOPED, (*ARMS, *FORMER), short=True),
         "",

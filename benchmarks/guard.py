@@ -205,7 +205,7 @@ def report(rows: list[Row], cost: list[str], new: int) -> None:
 
 
 TEXT = (
-    "Every run is a row of guard.csv. The theorem and the rule are in [../policy.md](../policy.md). The charges are "
+    "Every run is a row of guard.csv. The theorem and the rule are in [../proofs.md](../proofs.md). The charges are "
     "those of the bound without draws, which are larger than need be: where the guard acts here it might not in the "
     "library, which draws max f before it does."
 )

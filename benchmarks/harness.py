@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs" / "benchmarks"
 PACKAGES = ("numpy", "scipy", "threadpoolctl", "optuna", "torch", "greenlet")  # named with the machine, if installed
 MEASURED = re.compile(r"- Measured until (\S+) on (.+)")  # the lines of a page that name a machine
+TABLES = re.compile(r"(?:^\|.*\n)+", flags=re.MULTILINE)
 
 
 # Machine and source
@@ -276,8 +277,34 @@ def page(
         "",
         *body,
     ]
-    path.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
+    text = "\n".join(lines).rstrip("\n") + "\n"
+    path.write_text(text, encoding="utf-8")
     say(f"wrote {path.relative_to(ROOT)}")
+    for manual in ROOT.glob("docs/**/*.md"):
+        older = manual.read_text(encoding="utf-8")
+        newer = with_copies(older, path.name, text)
+        if newer != older:
+            manual.write_text(newer, encoding="utf-8")
+            say(f"wrote the copy of its table in {manual.relative_to(ROOT)}")
+
+
+def with_copies(manual: str, name: str, page: str) -> str:
+    """Return a page of the manual with its copies of tables as they are in the benchmark page of that name.
+
+    A copy stands between <!-- from benchmarks/name.md --> and <!-- end -->. It is the first table of the page that has
+    the same first line.
+    """
+    tables = [found[0] for found in TABLES.finditer(page)]
+
+    def current(found: re.Match[str]) -> str:
+        head = found[2].partition("\n")[0]
+        same = [one for one in tables if one.partition("\n")[0] == head]
+        if not same:
+            raise ValueError(f"benchmarks/{name} has no table that begins with {head!r}; copy another one")
+        return found[1] + same[0] + found[3]
+
+    copies = re.compile(rf"(<!-- from benchmarks/{re.escape(name)} -->\n)(.*?)(<!-- end -->)", flags=re.DOTALL)
+    return copies.sub(current, manual)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

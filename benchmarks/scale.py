@@ -69,10 +69,11 @@ def f(x: Any) -> float:
 # Growth
 
 
-def growth(what: str, size: int) -> list[object]:
+def growth(what: str, size: int) -> dict[str, object]:
     """Measure one size in a fresh process."""
     found = harness.measure(__file__, "--one", what, size)
-    return [what, size, f"{found['seconds']:.4g}", found["memory"] // 1024]
+    seconds, memory = f"{found['seconds']:.4g}", found["memory"] // 1024
+    return {"what": what, "size": size, "seconds": seconds, "memory": memory}
 
 
 def one(what: str, size: int) -> dict[str, Any]:
@@ -126,10 +127,9 @@ def study_seconds(size: int) -> float:
 # Workers
 
 
-def fleet(workers: int, seed: int) -> list[object]:
+def fleet(workers: int, seed: int) -> dict[str, object]:
     """Play a run with that many simulated workers, in a fresh process."""
-    found = harness.measure(__file__, "--fleet", workers, seed)
-    return [workers, seed, *(found[name] for name in WORKERS.columns[2:])]
+    return {"workers": workers, "seed": seed, **harness.measure(__file__, "--fleet", workers, seed)}
 
 
 def simulated(workers: int, seed: int) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def page(rows: list[harness.Row], new: int) -> None:
         f"The pipeline of [constraints.md](constraints.md), {pipeline.BUDGET} evaluations, on other data: `glyphs` are "
         "made-up characters, `six` and `rings` made-up classes. The accuracies are those of a table, interpolated, so "
         "that a run costs nothing but its suggestions. Rules for conditional spaces are tried here "
-        "([policy.md](../policy.md))."
+        "([a note](../notes/plateaus.md))."
     )
     lines = [
         "The mean gap, best accuracy of the table minus the best of a run, with its standard error; in brackets "

@@ -193,7 +193,7 @@ def page(rows: list[Row], new: int) -> None:
         "- The tables of the first part were run twice: an earlier version left 0.207 and 0.076 on them after 40 and "
         "100 evaluations (two seeds), and stayed behind random search on protein_structure. The mend, a larger unit "
         "for the lengthscales of choices, was found and chosen on naval_propulsion, which is of the same family and in "
-        "the second part (docs/policy.md); what is here is the second run.",
+        "the second part (docs/notes/find.md); what is here is the second run.",
         "- The others are told more: each column of numbers of a product table by its rank in the grid, equally "
         "spaced. Optuna and scikit-optimize have whole numbers and words of their own; they may ask any combination, "
         "so they cannot do concrete. For BoTorch and Emukit the acquisition is computed at all rows that were not "

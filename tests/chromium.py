@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing: make test-browser installs it")
 pytest.importorskip("axe_core_python", reason="axe-core-python is missing: make test-browser installs it")
@@ -73,3 +76,62 @@ def save_screenshot(browser: Any, name: str) -> None:
     browser.save_screenshot(str(file))
     Image.open(file).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
     assert file.stat().st_size < 200_000
+
+
+# What people do with a page
+
+# What may be in the console: that a page deliberately answered with one of these statuses.
+EXPECTED = ("status of 400", "status of 409", "status of 404")
+
+
+def until(act: Callable[[], Any], seconds: float = LIMIT) -> Any:
+    """Repeat `act` until its result is true, and return it. Errors of a page that is just changing are ignored."""
+    from selenium.common.exceptions import WebDriverException
+
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            found = act()
+            if found:
+                return found
+        except WebDriverException:
+            pass
+        assert time.monotonic() < end, f"nothing came in {seconds} seconds"
+        time.sleep(0.05)
+
+
+def find(browser: Any, selector: str) -> Any:
+    return until(lambda: browser.find_elements("css selector", selector))[0]
+
+
+def click(browser: Any, selector: str) -> None:
+    """Press a button of a form, and wait for the next page."""
+    page = browser.find_element("tag name", "html")
+    element = find(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    element.click()
+
+    def gone() -> bool:
+        try:
+            return not page.is_enabled()
+        except Exception:
+            return True
+
+    until(gone)
+    until(lambda: browser.execute_script("return document.readyState") == "complete")
+
+
+def text_on(browser: Any) -> str:
+    return str(browser.execute_script("return document.body.innerText"))
+
+
+def console_errors(browser: Any) -> list[str]:
+    """Return what is in the console, without the expected statuses."""
+    return [
+        one["message"] for one in browser.get_log("browser") if not any(status in one["message"] for status in EXPECTED)
+    ]
+
+
+def is_computed(browser: Any) -> bool:
+    """Whether the page shows what the model says, and its pictures."""
+    return "Working out" not in text_on(browser) and "being drawn" not in text_on(browser)

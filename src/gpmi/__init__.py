@@ -35,7 +35,7 @@ from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min
 from gpmi.trials.plate import Plate, plate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "EHVI",
@@ -78,6 +78,7 @@ __all__ = [
     "VarianceBonus",
     "Weights",
     "backtest",
+    "chem",
     "exchange",
     "importances",
     "kernels",

@@ -19,6 +19,7 @@ from gpmi.views.figures.plots import (
     posterior_1d,
     run,
     slices,
+    ternary,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "posterior_1d",
     "run",
     "slices",
+    "ternary",
 ]
 
 if not TYPE_CHECKING:

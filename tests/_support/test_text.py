@@ -378,6 +378,13 @@ def test_the_version_is_said_in_one_place():
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gpmi.__version__"}
 
 
+def test_the_changelog_and_the_citation_know_the_version():
+    root = Path(__file__).parents[2]
+    citation = re.search(r"^version: (.*)\ndate-released: (.*)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    assert citation is not None and citation[1] == gpmi.__version__
+    assert f"\n## [{citation[1]}] - {citation[2]}\n" in (root / "CHANGELOG.md").read_text()
+
+
 def test_plots_theory_and_tasks_are_there_after_importing_gpmi_alone():
     code = """
 import sys, gpmi

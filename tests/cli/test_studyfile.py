@@ -177,7 +177,7 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(X, "x = {}"), ":3: parameters.x: give it one of real, int, choice, ordered"),
     (other(X, "x = { reel = [0, 1] }"), ":3: parameters.x.reel: there is no such key; did you mean real?"),
     (other(X, "x = { real = [0, 1], int = [0, 1] }"), ":3: parameters.x: give it one of"),
-    (other(X, "x = { real = [0, 1], step = 2 }"), ":3: parameters.x.step: there is no such key; give one of real, log"),
+    (other(X, "x = { real = [0, 1], step = 2 }"), ":3: parameters.x.real: step of Real is 2, but hi - lo is 1"),
     (other(X, "x = { real = [1, 0] }"), ":3: parameters.x.real: Real has lo = 1 and hi = 0"),
     (other(X, "x = { real = [nan, 1] }"), ":3: parameters.x.real: lo of Real is nan"),
     (other(X, "x = { real = [0, 1, 2] }"), ":3: parameters.x.real: real is [0, 1, 2]; give the smallest"),

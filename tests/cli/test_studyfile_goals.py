@@ -14,6 +14,7 @@ import gpmi
 from gpmi.cli.command import Reading
 from gpmi.cli.studyfile import EXAMPLE, StudyFile, StudyFileError, open_study, read_study, run_study
 from gpmi.trials.goals import Goals
+from gpmi.trials.value_bounds import ValueBounds
 
 RIGHT = """\
 budget = 5
@@ -206,3 +207,45 @@ def test_rules_that_several_objectives_have_are_read(rule: str, tmp_path: Path) 
     assert read(tmp_path, f"{RIGHT}[stop]\n{rule}").stop is not None
     single = RIGHT.replace('cost = "min"', "cost = { at_most = 3 }")
     assert read(tmp_path, f"{single}[stop]\ntarget = 3").stop == gpmi.stopping.Target(3)
+
+
+BOUNDED = """
+[parameters]
+x = { real = [0.0, 1.0] }
+[goals]
+yield = { goal = "max", at_least = 50, bounds = [0, 100] }
+ph = { goal = "watch", bounds = [0, inf] }
+cost = "min"
+"""
+
+
+def test_outputs_have_bounds(tmp_path: Path) -> None:
+    study = read(tmp_path, BOUNDED)
+    assert study.bounds == {"yield": ValueBounds(0.0, 100.0), "ph": ValueBounds(0.0)}
+    assert study.goals is not None and study.goals["ph"] is None
+    with open_study(study) as opened:
+        assert opened.optimizer.bounds == study.bounds
+    other = read(tmp_path, BOUNDED.replace("[0, 100]", "[0, 90]"))
+    with pytest.raises(ValueError, match=r"bounds is .* but that of the study is"):
+        open_study(other)
+    alone = read(tmp_path, "bounds = [0, 100]\n[parameters]\nx = { real = [0.0, 1.0] }")
+    assert alone.bounds == ValueBounds(0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("bounds = [0, 100]", "bounds = [100, 0]", r":5: goals.yield.bounds: bounds is \[100, 0\], which has no room"),
+        ("bounds = [0, 100]", "bounds = 3", r":5: goals.yield.bounds: bounds is 3; give the smallest and the largest"),
+        ("bounds = [0, 100]", "bounds = [0, 40]", ":5: goals.yield.bounds: .* its goal is max, at least 50"),
+        ("\n[parameters]", "bounds = [0, 1]\n[parameters]", ":1: bounds: there is a table .goals.; say it there"),
+        (
+            '"watch", bounds',
+            '"watch", at_most = 3, bounds',
+            ":6: goals.ph: with goal = .watch. there is nothing to rea",
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused_at_their_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    with pytest.raises(StudyFileError, match=words):
+        read(tmp_path, BOUNDED.replace(old, new))

@@ -99,7 +99,7 @@ def test_what_is_learned_is_c1_times_the_information_and_at_least_the_variances(
 def test_before_any_value_the_account_allows_the_point_of_largest_variance() -> None:
     for m in (2, 3, 10, 300, 100_000):
         charge = guard.mean_of_maximum(np.zeros(m), np.ones(m))
-        assert charge <= math.sqrt(guard.beta(m))  # proved in docs/policy.md
+        assert charge <= math.sqrt(guard.beta(m))  # proved in docs/proofs.md
         assert guard.Account().allows(charge, guard.beta(m), 1.0)
 
 

@@ -118,6 +118,19 @@ def test_a_page_rewritten_from_its_table_keeps_the_machine(tmp_path: Path, monke
     assert re.findall("machine (one|two)", (tmp_path / "find.md").read_text()) == ["one", "two"]
 
 
+def test_a_page_renews_the_copies_of_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "DOCS", tmp_path / "docs" / "benchmarks")
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    harness.DOCS.mkdir(parents=True)
+    manual = tmp_path / "docs" / "manual.md"
+    manual.write_text("A\n<!-- from benchmarks/find.md -->\n| a |\n|---|\n| 1 |\n<!-- end -->\nB\n")
+    body = ["| b |", "|---|", "| 7 |", "", "| a |", "|---|", "| 2 |", "| 3 |", "", "| a |", "|---|", "| 4 |"]
+    harness.page("find.py", "A title", "Text.", body)
+    assert manual.read_text() == "A\n<!-- from benchmarks/find.md -->\n| a |\n|---|\n| 2 |\n| 3 |\n<!-- end -->\nB\n"
+    with pytest.raises(ValueError, match=r"no table that begins with '\| a \|'"):
+        harness.page("find.py", "A title", "Text.", body[:4])
+
+
 # Scripts
 
 

@@ -876,7 +876,12 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         names = ("y", "mu", "sd", "origin")
         trials = [
             SimpleNamespace(
-                **dict(zip(names, trial, strict=True)), feasible=True, status="told", repeats=1, noise_var=0.0
+                **dict(zip(names, trial, strict=True)),
+                feasible=True,
+                status="told",
+                repeats=1,
+                noise_var=0.0,
+                policy_notes=None,
             )
             for trial in (*design, *asked)
         ]

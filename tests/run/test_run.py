@@ -410,7 +410,7 @@ def test_an_f_that_can_be_called_with_one_point_is_not_refused():
         ("n_trials", "budget="),
         ("n_calls", "budget="),
         ("n_iter", "budget="),
-        ("bounds", "space="),
+        ("pbounds", "space="),
         ("direction", "goal="),
         ("directions", "goals={.*} of gpmi.optimize, gpmi.Optimizer and gpmi.study"),
         ("objectives", "goals={.*} of gpmi.optimize"),
@@ -461,7 +461,7 @@ def test_a_call_for_one_value_says_where_goals_are_given(run):
 
 
 def test_the_run_of_a_study_does_not_promise_what_it_has_not():
-    for name, ours in (("bounds", "space="), ("random_state", "seed="), ("n_initial_points", "n_init=")):
+    for name, ours in (("pbounds", "space="), ("random_state", "seed="), ("n_initial_points", "n_init=")):
         with pytest.raises(TypeError, match=f"did you mean {ours} of gpmi.study"):
             gpmi.run.study.Study.optimize(**{name: 3})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,20 @@ from typing import Any
 import chromium
 import numpy as np
 import pytest
-from chromium import EVIL, SCREENSHOTS, accessibility_problems, save_screenshot, set_viewport
+from chromium import (
+    EVIL,
+    SCREENSHOTS,
+    accessibility_problems,
+    click,
+    console_errors,
+    find,
+    is_computed,
+    save_screenshot,
+    set_viewport,
+    text_on,
+    until,
+)
 from laboratory import create_study, running_server
-from waiting import LIMIT
 
 import gpmi
 
@@ -23,8 +33,6 @@ SPACE = {
     "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
     "catalyst": ["Pd", "Ni"],
 }
-# What may be in the console: that a page deliberately answered with one of these statuses.
-EXPECTED = ("status of 400", "status of 409", "status of 404")
 
 
 def yields(x: dict[str, Any]) -> float:
@@ -49,54 +57,6 @@ def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
 @pytest.fixture(scope="module")
 def browser(starting: Callable[..., Any]) -> Any:
     return starting()
-
-
-def until(act: Callable[[], Any], seconds: float = LIMIT) -> Any:
-    """Repeat `act` until its result is true, and return it. Errors of a page that is just changing are ignored."""
-    from selenium.common.exceptions import WebDriverException
-
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            found = act()
-            if found:
-                return found
-        except WebDriverException:
-            pass
-        assert time.monotonic() < end, f"nothing came in {seconds} seconds"
-        time.sleep(0.05)
-
-
-def find(browser: Any, selector: str) -> Any:
-    return until(lambda: browser.find_elements("css selector", selector))[0]
-
-
-def click(browser: Any, selector: str) -> None:
-    """Press a button of a form, and wait for the next page."""
-    page = browser.find_element("tag name", "html")
-    element = find(browser, selector)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-    element.click()
-
-    def gone() -> bool:
-        try:
-            return not page.is_enabled()
-        except Exception:
-            return True
-
-    until(gone)
-    until(lambda: browser.execute_script("return document.readyState") == "complete")
-
-
-def text_on(browser: Any) -> str:
-    return str(browser.execute_script("return document.body.innerText"))
-
-
-def console_errors(browser: Any) -> list[str]:
-    """Return what is in the console, without the expected statuses."""
-    return [
-        one["message"] for one in browser.get_log("browser") if not any(status in one["message"] for status in EXPECTED)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -196,10 +156,6 @@ def shown_recipe(browser: Any) -> str:
     return str(find(browser, ".front-recipe:not([hidden]) h3").text)
 
 
-def is_computed(browser: Any) -> bool:
-    return "Working out" not in text_on(browser) and "being drawn" not in text_on(browser)
-
-
 @pytest.fixture(scope="module")
 def traded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve a study with goals, and yield its address."""
@@ -219,6 +175,7 @@ def test_every_page_of_a_study_with_goals_is_accessible(
     browser.get(traded + page)
     until(lambda: is_computed(browser))
     if not page:
+        browser.execute_script("document.getElementById('front-fold').open = true")  # closed on a phone
         browser.execute_script("document.querySelector('.front-point.front').focus()")
         move_slider(browser, 0, 120)
         assert browser.find_elements("css selector", ".front-point.faded") and shown_recipe(browser)
@@ -505,7 +462,7 @@ def test_screenshots_of_goals_for_the_documentation(browser: Any, tmp_path: Path
         Select(find(browser, "[name=goal]")).select_by_value("goals")
         browser.execute_script("document.activeElement.blur()")
         save_screenshot(browser, "serve-new-goals.png")
-        for name, top, height in (("serve-goals", "main", 1000), ("serve-front", ".front", 1080)):
+        for name, top, height in (("serve-goals", "main", 1000), ("serve-front", "#front-fold", 1080)):
             set_viewport(browser, 1400, False, height)
             browser.get(f"{base}/study/default")
             until(lambda: is_computed(browser))

@@ -12,7 +12,7 @@ from laboratory import Page, client_for, create_study, follow, send, text_of
 from sample_fidelities import LEVELS, STEPS, accuracy, drag
 
 import gpmi
-from gpmi.serve.new_study import space_of
+from gpmi.serve.study_form import space_of
 from gpmi.serve.trial_table import format_result
 
 AT = "/study/default"

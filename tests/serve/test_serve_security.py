@@ -12,8 +12,10 @@ from contextlib import closing, suppress
 from html.parser import HTMLParser
 from typing import Any
 
+import httpx2
 import pytest
 from laboratory import BASE, Page, client_for, running_server, send
+from waiting import LIMIT
 
 import gpmi
 from gpmi.serve import AccessRules, Catalogue, application, server
@@ -191,6 +193,38 @@ def test_a_server_for_other_machines_has_a_token() -> None:
         AccessRules.of("0.0.0.0", 1, "short")
     everywhere = AccessRules.of("0.0.0.0", 1, None)
     assert everywhere.is_own_host("192.168.1.7:80") and not everywhere.is_own_host("evil.example")
+
+
+# A proxy in front
+
+
+def test_behind_a_proxy_visitors_need_the_token_and_the_name_of_the_proxy_is_ours(path: str) -> None:
+    rules = AccessRules.of("127.0.0.1", 8470, None, "https://Lab.example.org/")
+    assert rules.public_url == "https://lab.example.org" and len(rules.token or "") >= 32
+    assert rules.is_own_host("lab.example.org") and rules.is_own_host("127.0.0.1:8470")
+    assert not rules.is_own_host("lab.example.org.evil.example")
+    assert server.url_of("127.0.0.1", 8470, "x", rules.public_url) == "https://lab.example.org/?token=x"
+    through = {"host": "lab.example.org", "authorization": f"Bearer {rules.token}"}
+    with client_for(path, rules) as client:
+        assert client.get("/api/study", headers={"host": "lab.example.org"}).status_code == 401
+        assert client.get("/api/study", headers=through).status_code == 200
+        assert sent(client, "/api/ask", **through, origin="https://evil.example").status_code == 403
+        assert sent(client, "/api/ask", **through, origin="https://lab.example.org").status_code == 200
+        entered = client.get(f"/?token={rules.token}", headers={"host": "lab.example.org"}, follow_redirects=False)
+        assert entered.status_code == 303 and "secure" in entered.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
+    "url", ["lab.example.org", "https://", "ftp://lab.example.org", "https://lab.example.org/gpmi", ""]
+)
+def test_a_public_url_that_is_no_bare_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="without a path"):
+        AccessRules.of("127.0.0.1", 1, None, url)
+
+
+def test_a_proxy_is_told_to_pass_events_on_at_once(path: str) -> None:
+    with running_server(path) as url, httpx2.stream("GET", f"{url}/api/events", timeout=LIMIT) as events:
+        assert events.headers["x-accel-buffering"] == "no"
 
 
 # Large and broken bodies

@@ -409,8 +409,16 @@ def test_a_slice_has_gaps_where_constraints_forbid_points():
     assert len(ends) == 2 and ends[1][0] - ends[0][-1] > 0.19 * (ends[1][-1] - ends[0][0])
 
 
-def test_shares_that_add_up_to_one_have_no_slices():
+def test_shares_that_add_up_to_one_change_in_proportion():
     (section,) = report.sections(mixture(), only=["slices"])
+    assert "the others of the mixture fall in proportion" in section.html and "<polyline" in section.html
+
+
+def test_parameters_that_cannot_change_alone_have_no_slices():
+    rules = ["a + 2*b == 1"]  # no mixture: the weights differ
+    space = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+    run = gpmi.maximize(lambda p: -((p["a"] - 0.31234) ** 2), space, budget=8, seed=0, constraints=rules)
+    (section,) = report.sections(run, only=["slices"])
     assert "no parameter of the recommended point to change alone" in section.html
 
 

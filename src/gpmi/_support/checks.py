@@ -48,7 +48,7 @@ FOREIGN_NAMES = {
     ),
     **dict.fromkeys(
         (
-            *("bounds", "pbounds", "dimensions", "search_space", "domain", "parameters", "configspace"),
+            *("pbounds", "dimensions", "search_space", "domain", "parameters", "configspace"),
             *("param_space", "parametrization", "param_distributions"),
         ),
         "space=",

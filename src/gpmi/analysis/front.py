@@ -248,6 +248,8 @@ class FrontAnalysis:
         for name, (lo, hi) in wanted.items():
             mirrors = self.models[name].orientation.mirrors
             lo, hi = (0.0 - hi, 0.0 - lo) if mirrors else (lo, hi)
+            bounds = self.models[name].model.setting.bounds  # what they imply holds always
+            lo, hi = -np.inf if lo <= bounds.lo else lo, np.inf if hi >= bounds.hi else hi
             ranges.append(Range(self.outputs[name].belief.posteriors, lo, hi, self._wider(name)))
         return Conditions(tuple(ranges), self.success)
 
@@ -258,7 +260,11 @@ class FrontAnalysis:
         output = self.models[name]
         levels = ndtr(np.array([-1.0, 0.0, 1.0]))
         low, middle, high = output.model.to_units_of_y(self.outputs[name].belief.quantiles(row, levels)).tolist()
-        return Prediction(output.orientation.value(middle), 0.5 * (high - low) * self._wider(name))
+        half, bounds = 0.5 * (high - low) * self._wider(name), output.model.setting.bounds
+        if bounds.limited:  # keep to the part within them, as in `Model.stated`
+            low, high = bounds.clip(np.array([middle - half, middle + half])).tolist()
+            middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        return Prediction(output.orientation.value(middle), half)
 
     def _wider(self, name: str) -> float:
         """Return the factor of the uncertainty of an output."""

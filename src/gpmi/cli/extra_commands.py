@@ -30,13 +30,18 @@ def serve(
         str | None,
         typer.Option(envvar="GPMI_TOKEN", help="The token visitors need; generated if other machines may connect."),
     ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(help="The address of a proxy in front of the server, such as https://lab.example.org."),
+    ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Run studies from a browser: ask for experiments, enter their results, see what is known.
 
     If the database does not exist yet, the first page creates a study. A study file (.toml) creates the study that it
     describes, and only that one is shown. Everything is stored in the database, so Ctrl-C
-    may end the server at any time. Without --host only this machine can connect.
+    may end the server at any time. Without --host only this machine can connect. Behind a proxy, --public-url names
+    the address that visitors use; they need the token then.
     """
     with study_errors():
         with one_line_errors(ImportError):
@@ -46,7 +51,16 @@ def serve(
                 raise ImportError(f"gpmi serve needs {error.name}: {install_command('serve')}") from error
         if address.endswith(".toml"):
             address, name = study_of_file(address, name)
-        run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)
+        run(
+            address,
+            name=name,
+            host=host,
+            port=port,
+            token=token,
+            public_url=public_url,
+            browser=browser,
+            say=typer.echo,
+        )
 
 
 def demo(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array
-from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Matern, Product, Pullback, Sum
+from gpmi.gp.conditioned import Conditioned, ConditionedKernel
+from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Mapped, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread
 from gpmi.gp.posterior import LARGEST_NUGGET, Posterior
 
@@ -182,8 +183,8 @@ class Paths(NamedTuple):
 
 def has_features(kernel: Kernel) -> bool:
     """Return whether `random_features` supports the kernel."""
-    while isinstance(kernel, AffineKernel | Levels):
-        kernel = kernel.base
+    while isinstance(kernel, AffineKernel | Levels | Mapped | ConditionedKernel):
+        kernel = kernel.given.posterior.kernel if isinstance(kernel, ConditionedKernel) else kernel.base
     return _terms(kernel) is not None
 
 
@@ -199,6 +200,12 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
     if isinstance(kernel, Levels):
         base = random_features(kernel.base, d, count, rng)
         return None if base is None else _of_levels(base, kernel)
+    if isinstance(kernel, Mapped):
+        base = random_features(kernel.base, d + kernel.matrix.shape[1], count, rng)
+        return None if base is None else _of_mapped(base, kernel)
+    if isinstance(kernel, ConditionedKernel):
+        base = random_features(kernel.given.posterior.kernel, d + 1, count, rng)
+        return None if base is None else _conditioned(base, kernel.given)
     terms = _terms(kernel)
     if terms is None:
         return None
@@ -233,6 +240,16 @@ def _affine(base: Features, scale: float, constant: float) -> Features:
     return features
 
 
+def _of_mapped(base: Features, kernel: Mapped) -> Features:
+    """Return the features at (x, x A)."""
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        phi, pull = base(kernel.extended(z))
+        return phi, lambda w: kernel.pulled(pull(w))
+
+    return features
+
+
 def _of_levels(base: Features, kernel: Levels) -> Features:
     """Return features of a function at several levels: B = A A^T, so level l has the features A_lj phi, j = 1, ..., L.
 
@@ -251,6 +268,30 @@ def _of_levels(base: Features, kernel: Levels) -> Features:
             return pull(np.einsum("ij,ijk->ik", rows, parts))
 
         return np.concatenate([own, constants[levels]], axis=1), pulled
+
+    return features
+
+
+def _conditioned(base: Features, given: Conditioned) -> Features:
+    """Return features of f given values at X of other functions: phi(z) - A phi(X), and A noise^1/2 for their noise.
+
+    A = k(z, X) C^-1, C = k(X, X) + noise. Their products add up to k(z, z') - A k(X, z') (Matheron's rule).
+    """
+    known = given.posterior
+    noise = np.diag(np.sqrt(known.noise + known.jitter))
+    right = np.concatenate([-base(known.x)[0], noise], axis=1)
+    solved = known.factor.solve_transposed(known.factor.solve(right))  # (n, F + n)
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        k, pull_k = known.kernel.with_input_pullback(given.at(z), known.x)
+        phi, pull = base(given.at(z))
+        whole = k @ solved
+        whole[:, : phi.shape[1]] += phi
+
+        def pulled(w: Array) -> Array:
+            return (pull(w[:, : phi.shape[1]]) + pull_k(w @ solved.T))[:, :-1]
+
+        return whole, pulled
 
     return features
 

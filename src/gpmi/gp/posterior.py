@@ -27,7 +27,7 @@ from gpmi._support.types import Array, Event, read_only
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import NUGGET, SINGULAR, Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
 from gpmi.gp.replicates import ObservationSequence, OneStepAhead, Replicates, merge
-from gpmi.gp.trend import Trend, with_prior_gradient
+from gpmi.gp.trend import PriorMean, with_prior_gradient
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
@@ -65,11 +65,11 @@ class Posterior:
     jitter: Array  # (n,), added to that variance; 0 unless C was singular
     factor: Factor
     nugget: float = 0.0  # the jitter in units of k(x, x), the same for every row; 0 unless C was singular
-    trend: Trend | None = None
+    trend: PriorMean | None = None
     replicates: Replicates | None = None  # the observations behind the merged rows, which come first
 
     @staticmethod
-    def prior(kernel: Kernel, noise_var: float, mean: float = 0.0, trend: Trend | None = None) -> Posterior:
+    def prior(kernel: Kernel, noise_var: float, mean: float = 0.0, trend: PriorMean | None = None) -> Posterior:
         """Return the process before any observation. Its mean at z is mean + trend(z)."""
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -12,6 +13,22 @@ from gpmi.gp.kernels import Kernel
 
 STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
 MOST_CACHED = 2**17  # cached values, at most: our choice, about 20 MB
+
+
+class PriorMean(Protocol):
+    """A known mean function of the coordinates."""
+
+    def mirrored(self) -> PriorMean:
+        """Return minus this function."""
+        ...
+
+    def __call__(self, z: Array) -> Array:
+        """Return the values at z (m, d), (m,)."""
+        ...
+
+    def gradient(self, z: Array) -> Array:
+        """Return the gradients at z (m, d), (m, d)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +72,7 @@ class Trend:
 
 
 def with_prior_gradient(
-    kernel: Kernel, trend: Trend | None, z: Array, gradient: Array, by_mu: Array, by_var: Array
+    kernel: Kernel, trend: PriorMean | None, z: Array, gradient: Array, by_mu: Array, by_var: Array
 ) -> Array:
     """Add to a gradient at z (m, d) the terms of the prior mean and variance, where these are not constant."""
     if kernel.constant_variance is None:

@@ -31,6 +31,7 @@ from gpmi.search.recommendation import best_mean, recommended_row
 from gpmi.space import Space
 from gpmi.trials import Log
 from gpmi.trials.outcomes import Outcomes
+from gpmi.trials.value_bounds import OPEN, ValueBounds
 
 # Once values are merged, merge again after max(16, a quarter of the merged rows) new rows. Then merging costs O(m^2) a
 # value. Our choice, not tuned.
@@ -46,6 +47,7 @@ class ModelSetting:
     seed: int
     trend: Trend | None = None  # a known mean of y, oriented so that larger is better
     preloaded: int = 0  # the number of values before the first suggestion, if there are many: see `PriorSchedule`
+    bounds: ValueBounds = OPEN  # of y, oriented; they limit what is stated, and no suggestion
 
     def with_preloaded(self, count: int) -> ModelSetting:
         """Return the same setting with this number of values before the first suggestion."""
@@ -203,7 +205,8 @@ class Model:
         return self._recommended_of(self.setting.space.target)
 
     def _recommended_of(self, space: Space) -> Array:
-        return recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
+        row = recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
+        return space.settable(row).row
 
     def allowed(self, z: Array) -> Mask:
         """Return which of the points z (m, d) probably succeed; all if none failed and no constraint was measured."""
@@ -242,10 +245,14 @@ class Model:
         return {}
 
     def to_units_of_y(self, z: Array) -> Array:
-        """Return y at z = warp(y), for predictions. Beyond the observed values the inverse is continued as a line.
+        """Return y at z = warp(y), for statements, within the bounds of y.
 
-        A logarithm fits the values that there are. Continued beyond them, its inverse would grow exponentially.
+        Beyond the observed values the inverse is continued as a line: a logarithm fits the values that there are, and
+        continued beyond them, its inverse would grow exponentially.
         """
+        return self.setting.bounds.clip(self._unwarped(z))
+
+    def _unwarped(self, z: Array) -> Array:
         if not self.warp.bends or not self.posterior.n:
             return z
         low, high = float(self.posterior.y.min()), float(self.posterior.y.max())
@@ -262,6 +269,13 @@ class Model:
             return mu, sd
         low, mid, high = self.warp.inverse(np.array([mu - sd, mu, mu + sd])).tolist()
         return mid, 0.5 * (high - low)
+
+    def stated(self, mu: float, sd: float) -> tuple[float, float]:
+        """Return the same as a statement about f: the middle and half the width of the part within the bounds of y."""
+        mid, half = self.in_units_of_y(mu, sd)
+        ends = mid - half, mid + half
+        low, high = self.setting.bounds.clip(np.array(ends)).tolist()
+        return (mid, half) if (low, high) == ends else (0.5 * (low + high), 0.5 * (high - low))
 
     def prediction_of_last(self, before: Model, observed: Observations) -> tuple[float, float, float]:
         """Return mu and var at the last value as predicted by `before`, and the standardised residual. O(n).

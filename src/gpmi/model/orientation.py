@@ -15,6 +15,7 @@ from gpmi._support.types import Array
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.warp import Warp
+from gpmi.trials.value_bounds import ValueBounds
 
 Goal = Literal["max", "min"]
 
@@ -56,6 +57,10 @@ class Orientation:
     def warp(self, warp: Warp) -> Warp:
         """Return the transformation y -> -W(-y) for "min", W for "max"."""
         return warp.mirrored() if self.mirrors else warp
+
+    def bounds(self, bounds: ValueBounds) -> ValueBounds:
+        """Return the bounds of -y for "min", of y for "max"."""
+        return bounds.mirrored() if self.mirrors else bounds
 
     def normals(self, rng: np.random.Generator) -> np.random.Generator:
         """Return the generator for draws of f. For "min", a draw of -f is minus the draw of f from the same random

@@ -19,7 +19,10 @@ EXACT = 1e-3  # prior sd: a told value that is more certain counts as exact. Our
 
 
 class Prediction(NamedTuple):
-    """What the model says about an output at a point: its median and half the width of the central 68 %."""
+    """What the model says about an output at a point: its median and half the width of the central 68 %.
+
+    If a part of these is outside the bounds of the output, it is the middle and half the width of the rest.
+    """
 
     mean: float
     sd: float
@@ -43,7 +46,7 @@ class OutputModel:
     def predict(self, z: Array) -> list[Prediction]:
         """Return the predictions at z (m, d), in the units of the output."""
         mu, var = self.model.posterior(z)
-        both = (self.model.in_units_of_y(float(m), float(v) ** 0.5) for m, v in zip(mu, var, strict=True))
+        both = (self.model.stated(float(m), float(v) ** 0.5) for m, v in zip(mu, var, strict=True))
         return [Prediction(self.orientation.value(median), sd) for median, sd in both]
 
 
@@ -83,6 +86,10 @@ class OutputModels:
         """Return the models of all outputs with at least one value."""
         found = ((name, self.of(name, log)) for name in self._goals)
         return {name: output for name, output in found if output.numbers}
+
+    def last(self) -> dict[str | None, Model | None]:
+        """Return the models that were used last."""
+        return {name: one.model for name, one in self._last.items()}
 
     def objectives(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all objectives; before the first value of an objective, its prior."""

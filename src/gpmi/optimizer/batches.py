@@ -21,6 +21,7 @@ from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.initial_design import design_of
 from gpmi.search.subspaces import Subspace
 from gpmi.space import Candidates, Choice, Int, Parameters, Real, Space, SpaceExhausted
+from gpmi.space.steps import settings_near
 from gpmi.trials import Trial
 
 WithFixed: TypeAlias = Callable[[dict[Any, Any]], Subspace]
@@ -62,7 +63,11 @@ class Distance:
         if isinstance(parameter, Real | Int | Choice) and parameter.when is not None:
             raise ValueError(f"apart names {key!r}, which is there only under a condition; name another parameter")
         if isinstance(parameter, Real):
-            return Distance(key, least, parameter.lo, parameter.hi)
+            if parameter.step is None:
+                return Distance(key, least, parameter.lo, parameter.hi)
+            steps = max(math.ceil(least / parameter.step - _ROUNDING), 1)
+            (last,) = settings_near(parameter, parameter.hi, 1)[-1:]
+            return Distance(key, steps * parameter.step * (1.0 - _ROUNDING), parameter.lo, last)
         if isinstance(parameter, Int):
             steps = math.ceil(least / parameter.step - _ROUNDING)
             return Distance(key, float(max(steps, 1) * parameter.step), float(parameter.lo), float(parameter.hi))
@@ -296,6 +301,8 @@ def _own_value(space: Space, key: Any, value: float) -> Any:
     parameter = space.parameters[_number_of(space, key, "apart")]
     if isinstance(parameter, Int):
         return round(value)
+    if isinstance(parameter, Real) and parameter.step is not None:
+        return min(settings_near(parameter, value, 1), key=lambda one: abs(one - value))
     if isinstance(parameter, Choice):
         return next(option for option in parameter.options if float(option) == value)
     return value

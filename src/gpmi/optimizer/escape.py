@@ -21,19 +21,21 @@ from gpmi.policies.risk import Risk
 from gpmi.search.screen import farthest
 from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
-from gpmi.trials import Log
+from gpmi.trials import Log, Trial
 
-# Chosen by probes on a support vector machine's parameters (docs/policy.md); 0.01 and 0.001 are our choice.
+# Chosen on a support vector machine's parameters (docs/notes/escape.md); 0.01 and 0.001 are our choice.
 WASTED = 2  # queries in a row that taught nothing, before an escape
 # In units of the distance from the median of the values that the policy did not choose to the best value:
 LITTLE = 0.01  # a point where f has a smaller sd teaches nothing
 GAIN = 0.001  # a smaller improvement does not count
 # On a box of numbers, chosen on the hills of benchmarks/hills.py; the others in standard deviations of the noise:
 BELOW_NOISE = 0.5  # with a smaller sd, f is known as well as from four measurements at the point
-# With more parameters, no escape: one point found no hill in six dimensions, and little in four (docs/policy.md).
+# With more parameters, no escape: one point found no hill in six dimensions, and little in four (docs/notes/escape.md).
 FEW_PARAMETERS = 3
 NEAR_BEST = 0.1  # in units of that distance: a query that is predicted to be lower does not look for the best point
 LUCK = 2.0  # a smaller improvement may be noise
+# The notes of a trial whose prediction the bounds of y have changed: the prediction without them.
+UNBOUNDED_MU, UNBOUNDED_SD = "unbounded_mu", "unbounded_sd"
 
 
 def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orientation, risk: Risk) -> Point | None:
@@ -92,12 +94,18 @@ def taught_nothing(log: Log, space: Space, orientation: Orientation, noise_var: 
     little, gain = np.maximum(LITTLE * scale, BELOW_NOISE * noise_sd), np.maximum(GAIN * scale, LUCK * noise_sd)
     near = np.inf if noise_var is None else NEAR_BEST * scale + gain
     best = np.concatenate([[-np.inf], np.maximum.accumulate(y)[:-1]])  # before each trial
-    mu = np.array([-np.inf if t.mu is None else orientation.value(t.mu) for t in trials])
-    known = (np.array([np.inf if t.sd is None else t.sd for t in trials]) <= little) & (mu >= best - near)
+    means, deviations = (_predicted(trials, *names) for names in (("mu", UNBOUNDED_MU), ("sd", UNBOUNDED_SD)))
+    mu = np.array([-np.inf if one is None else orientation.value(one) for one in means])
+    known = (np.array([np.inf if one is None else one for one in deviations]) <= little) & (mu >= best - near)
     as_good = told & (y >= best - GAIN * scale)  # on a plateau: accuracies are often equal
     asked = by_policy & np.array([t.status in ("pending", "told") for t in trials])
     result: Mask = asked & (known | as_good) & (y <= best + gain)
     return result
+
+
+def _predicted(trials: list[Trial], name: str, unbounded: str) -> list[float | None]:
+    """Return what was predicted for trials, without the bounds of y."""
+    return [(trial.policy_notes or {}).get(unbounded, getattr(trial, name)) for trial in trials]
 
 
 def last_wasted(idle: Mask) -> bool:

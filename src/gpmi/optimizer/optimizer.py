@@ -22,6 +22,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, event_summary, percent
 from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
@@ -33,7 +34,8 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
@@ -47,6 +49,8 @@ from gpmi.optimizer.curves import (
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.duplicates import is_near
+from gpmi.optimizer.earlier import EarlierStudies
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
     IGNORED,
     TargetModel,
@@ -75,8 +79,10 @@ from gpmi.optimizer.suggestion import (
     from_design,
     from_policy,
     from_start,
+    predicted_fields,
     prior_mean,
     starting_points,
+    starts_of,
 )
 from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
@@ -90,6 +96,8 @@ from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
+from gpmi.trials.units import checked_units
+from gpmi.trials.value_bounds import OPEN, ValueBounds, checked_bounds, outside
 
 
 class Optimizer(Printable):
@@ -111,7 +119,7 @@ class Optimizer(Printable):
         from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
         times the cost; `posterior` then uses the most probable ones).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
-        prior, and otherwise a few points more than there are parameters.
+        prior, and otherwise a few points more than there are parameters; with aim="find" on a finite set at most 5.
     budget : the number of evaluations in all; a hint to the policy, not a limit.
     mean : a function of a point that approximates f, used as the prior mean: the model describes f - mean, and y is not
         transformed. It must be quick, because the search evaluates it often, and return a finite number everywhere in
@@ -121,8 +129,17 @@ class Optimizer(Printable):
         or no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
     constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
+    earlier : earlier studies by name, {"last year": study}: a Study, a Result, trials, a DataFrame or a list of (x, y).
+        Each is a function that is related to this one, with its own mean and scale, and a correlation that is learned
+        and may be negative. A source that makes predictions worse is ignored, and an event says so. Its values are not
+        trials of this study. With sources the initial design is shorter, and begins with their best points.
     noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
         outliers count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
+    bounds : the smallest and the largest value that y can have at all, such as (0, 100) for a yield in %, with None for
+        a side that is open; in a run with goals a dict by output. What is stated about f stays within them:
+        predictions, intervals, what is still to be gained, pictures. A value outside counts as it is, and an event says
+        so. Suggestions are the same with and without bounds.
+    units : a label for people, such as "%", for the values; in a run with goals a dict by output.
 
     Examples
     --------
@@ -154,10 +171,14 @@ class Optimizer(Printable):
         constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
         goals: Mapping[str, Any] | None = None,
+        bounds: Any = None,
+        units: Any = None,
+        earlier: Mapping[str, Any] | None = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
         checks.checked_goal(goal)
         self.goals = None if goals is None else checked_goals(goals, goal, made)
+        self.bounds, self.units = checked_bounds(bounds, self.goals), checked_units(units, self.goals)
         goal = goal if self.goals is None else self.goals.direction
         own, own_noise = of_single_output(self.goals, kernel, noise_var)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
@@ -165,7 +186,7 @@ class Optimizer(Printable):
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
-            self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
+            self.defaults = defaults = replace(defaults, policy=self.policy, short_design=False, compress_losses=False)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -173,15 +194,17 @@ class Optimizer(Printable):
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.target.rows is not None
         units = made.units if defaults.widen_choices else made.span
-        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
+        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed, "features": made.features}
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
-        priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise, levels=levels)
-        self.n_init = (
-            default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
-        )
-
+        self._earlier = EarlierStudies(earlier, made, self.goals, goal, where)
+        self._earlier.check(kernel, mean, noise)
+        sources = None if self._is_several else self._earlier.rows(None if self.goals is None else self.goals.single)
+        known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
+        priors = PriorSchedule(own, own_noise, fit, **where, **known)
+        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best), short=defaults.short_design)
+        self.n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._alone = (
@@ -196,10 +219,12 @@ class Optimizer(Printable):
         self._alone_outputs: OutputModels | None = None  # of the target alone, where the fidelity has levels
         if self.goals is not None and self._is_several and levels is not None:
             self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
-        self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
-        self._start = starting_points(x0, self.space)
+        own_bounds = self._orientation.bounds(self._bounds_of(None if self.goals is None else self.goals.single))
+        mean_of_y = self._orientation.trend(trend)
+        self._reset_model(ModelSetting(self.space, priors, self.seed, mean_of_y, bounds=own_bounds))
+        self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
-        self._note(*self.space.events)
+        self._note(*self.space.events, *self._earlier.events)
 
     # What the user does
 
@@ -370,14 +395,15 @@ class Optimizer(Printable):
         return self.record(pending_trial(x, self.space, self._log), Outcome.failure(why))
 
     @locked
-    def reject(self, x: Point | Trial | int) -> Trial:
+    def reject(self, x: Point | Trial | int, why: str | None = None) -> Trial:
         """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
 
         On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
         the space in every coordinate, and none within 5 % of it before 5 more values have been told. A rejection is not
-        a failure: the model learns nothing from it. `retract` takes it back.
+        a failure: the model learns nothing from it. `retract` takes it back. `why` is the reason, for people.
         """
-        return self.record(self._open_at(x, Outcome.rejection()), Outcome.rejection())
+        rejection = Outcome.rejection(why)
+        return self.record(self._open_at(x, rejection), rejection)
 
     def record(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial, or of a new trial at a point.
@@ -411,6 +437,22 @@ class Optimizer(Printable):
     def forget(self, x: Point | Trial | int) -> None:
         """Withdraw a pending point, as if it had never been asked. x is the point, its trial or its number."""
         self._log.change(lambda: self._log.forget(pending_number(x, self.space, self._log)))
+
+    @locked
+    def move(self, trial: Point | Trial | int, x: Point) -> Trial:
+        """Record that a pending trial is evaluated at x, and not at the point that was suggested.
+
+        The trial keeps its number, and counts as a point that the user chose: predictions for the other point are void.
+        """
+        to = self.space.canonical(x)
+        row = self.space.encode(to)
+
+        def move() -> Trial:
+            return self._log.move(pending_number(trial, self.space, self._log), self.space.freeze(to), row)
+
+        moved = self._log.change(move)
+        logger.info("%r", moved)
+        return moved
 
     @checks.with_name_hints
     @locked
@@ -617,8 +659,20 @@ class Optimizer(Printable):
 
     @property
     @locked
+    def earlier(self) -> tuple[SourceSummary, ...]:
+        """What this study makes of each earlier one, by the last model: its correlation, or why it is ignored.
+
+        With several objectives there is a summary for each of them.
+        """
+        if self._is_several:
+            return self._earlier.summaries(self._outputs.last())
+        return self._earlier.summaries({None if self.goals is None else self.goals.single: self._model})
+
+    @property
+    @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
+        self._note_outside(trial for trial in self._log.trials if trial.status == "told")
         return tuple(self._events)
 
     @property
@@ -644,6 +698,13 @@ class Optimizer(Printable):
             cache=self._ledger_cache,
         )
 
+    @property
+    def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
+        """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
+        known = self.space.features is not None and not self._is_several and bool(self._log.told)
+        posterior = self.posterior if known else None
+        return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
+
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
@@ -654,7 +715,9 @@ class Optimizer(Printable):
             *trial_lines(self._log, self.goal, self.best, front),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
+            *[("descriptors", str(one)) for one in self.descriptor_shares],
             ("seed", str(self.seed)),
+            *(("earlier", str(one)) for one in self.earlier),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
@@ -690,7 +753,25 @@ class Optimizer(Printable):
     def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
         assert self.goals is not None
         levels = None if alone else self._levels
-        return ModelSetting(self.space, output_prior(self.goals, name, **self._prior_options, levels=levels), self.seed)
+        options = {**self._prior_options, "levels": levels, "sources": self._earlier.rows(name)}
+        bounds = orientation_of(self.goals[name]).bounds(self._bounds_of(name))
+        return ModelSetting(self.space, output_prior(self.goals, name, **options), self.seed, bounds=bounds)
+
+    def _bounds_of(self, name: str | None) -> ValueBounds:
+        """Return the bounds of an output, or of y in a run without goals."""
+        given = self.bounds
+        if isinstance(given, dict):
+            return OPEN if name is None else given.get(name, OPEN)
+        return given or OPEN
+
+    def _note_outside(self, trials: Iterable[Trial]) -> None:
+        """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
+        for trial in trials if self.bounds is not None else ():
+            values = trial.outputs if self.goals is not None else {"y": trial.y}
+            for name, value in values.items():
+                bounds = self._bounds_of(name if self.goals is not None else None)
+                if value is not None and not bounds.contains(value):
+                    self._note(Event("outside the bounds", outside(trial.number, name, value, bounds)))
 
     @property
     def _is_several(self) -> bool:
@@ -741,7 +822,7 @@ class Optimizer(Printable):
         mu, var, surprise = model.prediction_of_last(before, observed)
         fields: dict[str, float] = {}
         if trial.mu is None:
-            median, fields["sd"] = model.in_units_of_y(mu, math.sqrt(var))
+            median, fields["sd"] = model.stated(mu, math.sqrt(var))
             fields["mu"] = self._orientation.value(median)
         fields["surprise"] = self._orientation.value(surprise)
         if self._target is not None and (gained := self._target.gain(before, trial, self._log)) is not None:
@@ -769,6 +850,7 @@ class Optimizer(Printable):
             gained = None if is_late else self._gain_of_outputs(number, point, outcome)
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
+            self._note_outside([trial])
             if gained is not None:
                 trial = self._log.note(trial.number, trust=gained)
             return trial if before is None else self._compare(trial, before)
@@ -841,8 +923,27 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._policy_suggestion(subspace, self.repeats and not new)
+                or self._settable(self._policy_suggestion(subspace, self.repeats and not new), subspace.space)
             )
+
+    def _settable(self, found: Suggestion, space: Space) -> Suggestion:
+        """Return the suggestion at settings that instruments have, where parameters have steps."""
+        if not space.has_steps:
+            return found
+        row = self.space.encode(found.x)
+        near, is_found = space.settable(row, self._log.places)
+        if not is_found:
+            self._note(Event("no setting", f"no settings near {found.x} keep the constraints; check the steps"))
+        if np.array_equal(near, row):
+            return found
+        if near.tobytes() in self._log.places:
+            self._note(Event("repeat", "all settings near a suggestion have trials, so one of them was asked again"))
+        fields, model = dict(found.fields), self._model_at_choice
+        if fields.get("mu") is not None and model is not None:
+            (mu,), (var,) = self._pending_posteriors.extend(0, model.posterior, self._log)(near[None])
+            notes = {k: v for k, v in (fields["policy_notes"] or {}).items() if k not in (UNBOUNDED_MU, UNBOUNDED_SD)}
+            fields |= predicted_fields(model, self._orientation, float(mu), float(var), notes)
+        return found._replace(x=self.space.decode(near), fields=fields)
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
         if level_column(self.space) is not None:
@@ -885,6 +986,8 @@ class Optimizer(Printable):
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
         models, alone = self._outputs.objectives(log), self._alone_outputs
+        if self._earlier.studies:
+            self._note(*(event for one in models.values() for event in one.model.prior.events))
         if alone is not None and trust(log) < 0.0:
             self._note(IGNORED)
             log = at_target(log)

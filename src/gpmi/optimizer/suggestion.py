@@ -18,6 +18,7 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import with_best_here
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.optimizer.selection import Selection
 from gpmi.policies import Policy, Selected
@@ -26,6 +27,12 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
+# Rows of the initial design of a finite set. Chosen among 3, 4, 5, 6 and 10 on tables of past experiments
+# (docs/benchmarks/first_experiments.md): 3 to 6 differ little.
+SHORT_DESIGN = 5
+# The same where options have descriptors: they tell about untried options. Chosen among 2, 3 and 5 on the development
+# tables of docs/benchmarks/features.md.
+DESCRIBED_DESIGN = 3
 APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
@@ -104,33 +111,49 @@ def from_policy(
 def _suggestion(point: Selected, search: Selection) -> Suggestion:
     """Return the point with what the model predicts there, in units of y."""
     model, state, posterior = search.model, search.state, search.objective.posterior
-    mu, sd = model.in_units_of_y(point.mu, math.sqrt(point.var))
+    predicted = predicted_fields(model, search.orientation, point.mu, point.var, point.notes)
     below = state.best_mean - point.mu  # the best mean at a told point
     fields = {
-        "mu": search.orientation.value(mu),
-        "sd": sd,
+        **predicted,
         "phi": point.score - point.mu if point.policy.additive else None,
         "gamma_hat": state.gamma_hat,
         "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
     }
     events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
     x = search.subspace.space.decode(point.row) if point.x is None else point.x
     return Suggestion(x, "policy", fields, events)
 
 
+def predicted_fields(
+    model: Model, orientation: Orientation, mu: float, var: float, notes: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """Return the fields of a Trial that state the prediction at its point, and the notes of the policy."""
+    free, (middle, sd) = model.in_units_of_y(mu, math.sqrt(var)), model.stated(mu, math.sqrt(var))
+    kept = dict(notes or {})
+    if (middle, sd) != free:  # an escape judges by the prediction without bounds
+        kept |= {UNBOUNDED_MU: orientation.value(free[0]), UNBOUNDED_SD: free[1]}
+    return {"mu": orientation.value(middle), "sd": sd, "policy_notes": FrozenPoint(kept) if kept else None}
+
+
 # Arguments of the Optimizer
 
 
-def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
+def default_n_init(
+    space: Space, priors: PriorSchedule, budget: int | None, sources: int = 0, *, short: bool = False
+) -> int:
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
-    At most ten, and at most a third of the budget: our choice, docs/policy.md. Where constraints count parameters and
-    leave few supports, it shows each of them.
+    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). At most SHORT_DESIGN rows if it is
+    `short` and the set is finite, DESCRIBED_DESIGN if options have descriptors. With earlier studies it is the best
+    point of each and one other, if that is less. Where constraints count parameters and leave few supports, it shows
+    each of them.
     """
     if priors.is_fixed:
         return 0
-    n_init = max(min(10, space.parameter_count + 3), space.support_count)
+    shortest = SHORT_DESIGN if space.features is None else DESCRIBED_DESIGN
+    most = shortest if short and space.target.rows is not None else 10
+    n_init = max(min(most, space.parameter_count + 3), space.support_count)
+    n_init = min(n_init, sources + 1) if sources else n_init
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
@@ -151,6 +174,12 @@ def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them ({error})") from error
+
+
+def starts_of(best: list[Array], space: Space, n_init: int) -> tuple[tuple[Point, Array], ...]:
+    """Return the best points of earlier studies as starting points: at most n_init - 1, but at least one."""
+    rows = {row.tobytes(): row for row in best[: max(1, n_init - 1)]} if n_init else {}
+    return tuple((space.decode(row), space.encode(space.decode(row))) for row in rows.values())
 
 
 def _has_points(x0: Any) -> bool:

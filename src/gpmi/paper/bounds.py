@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
 
     gamma: Gamma
     claimed: float  # on R_T of GP-MI with probability 1 - 1e-6: Theorem 2, withdrawn
-    kept: float  # on the mean of R_T of gpmi's default: docs/policy.md
+    kept: float  # on the mean of R_T of gpmi's default: docs/proofs.md
 
 
 def bounds_of(task: str, horizon: int) -> Bounds:

@@ -223,7 +223,7 @@ def _erratum(summaries: Summaries, tasks: Sequence[str], bounds: Mapping[str, Bo
         lines = [f"### {TITLES[task]}", ""]
         lines += [
             f"gamma_T: {known}. Theorem 2's bound, withdrawn: {claimed:.0f}. The bound that stands, on the mean R_T of "
-            f"gpmi's default ([policy.md](policy.md)): {kept:.0f}; the mean is {default:.0f}"
+            f"gpmi's default ([proofs.md](proofs.md)): {kept:.0f}; the mean is {default:.0f}"
             f"{'' if default <= kept else ' and EXCEEDS it'}.",
             "",
         ]

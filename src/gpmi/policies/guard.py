@@ -7,7 +7,7 @@ is charged to the account. With t queries, this one included, the account allows
 
 where I_t is the information of the t points. A query of the policy is charged an upper bound of its expected regret,
 E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. A query of the guard is charged sqrt(zeta_t)
-sd_t(x_t) and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the
+sd_t(x_t) and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/proofs.md has the
 proof. A kappa below 1 would make the guard act more often and prove no more.
 """
 
@@ -82,7 +82,7 @@ class Guarded(Delegating):
         True,
         "E[R_T] <= 2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2).",
         "finite set, kernel and noise_var > 0 given, f drawn from the prior, normal noise, one query at a time",
-        "this project, docs/policy.md",
+        "this project, docs/proofs.md",
     )
 
     def __post_init__(self) -> None:

@@ -47,7 +47,8 @@ class Reinvest(Policy):
     GP-MI stops exploring because it has learned much. Reinvest stops because it has gained little, and starts again.
 
     c and delta were chosen on the tasks of docs/benchmarks/policies.md, which has their ablations (c = 1 and 100, delta
-    = 1e-6); `floor` is our choice, and the proof needs it above 0. docs/policy.md has the experiments and the proof.
+    = 1e-6); `floor` is our choice, and the proof needs it above 0 (docs/proofs.md). docs/notes/reinvest.md has
+    alternatives.
 
     On a finite set with a given prior, aim="earn" stands for `gpmi.policies.guard.Guarded(Reinvest())`, which has a
     bound for every T.
@@ -64,7 +65,7 @@ class Reinvest(Policy):
         "may be huge. aim='earn' adds a bound for every T by a guard, where one is known.",
         "finite set, kernel and noise_var > 0 given, any f, independent noise of finite variance, K positive definite "
         "on the set, no horizon. Nothing for boxes or for a prior that is refitted",
-        "this project, docs/policy.md",
+        "this project, docs/proofs.md",
     )
     grows_with_var: ClassVar[bool] = True
 

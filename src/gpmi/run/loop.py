@@ -20,10 +20,12 @@ from gpmi.run.evaluation import LEARN_FROM_FAILURES, Evaluated, Measured, Remote
 from gpmi.run.options import OPTIMIZER_DEFAULTS, MaximizeOptions, RunOptions, RunSettings, with_options
 from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
+from gpmi.run.sources import opened_sources
 from gpmi.run.stopping import Stop, checked_stop
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import trials_given
 from gpmi.trials.goals import Goals, Max, Min  # noqa: F401  # of an example
+from gpmi.trials.sources import is_named
 
 Show: TypeAlias = Callable[[Trial], None]
 NOTHING_AT_TARGET = Event(
@@ -36,12 +38,14 @@ def _start(
     space: Any,
     goal: Literal["max", "min"],
     *,
-    earlier: Iterable[Any] = (),
+    earlier: Iterable[Any] | Mapping[str, Any] = (),
     study: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Result:
     """Validate the arguments, build the optimizer and run it. Ctrl-C is deferred until the optimizer exists."""
     settings = RunSettings(f, **{name: options.pop(name) for name in RunOptions.__annotations__ if name in options})
+    if is_named(earlier):
+        options["earlier"], earlier = opened_sources(earlier), ()
     build = partial(Optimizer, space, goal=goal, **{**OPTIMIZER_DEFAULTS, **options})
     return _deferring(settings, partial(_build_and_run, settings, build, earlier, study))
 
@@ -86,9 +90,11 @@ def maximize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[Maximi
         reject. Its return value is ignored, and an exception in it ends the run like one in f.
     progress : whether to show on stderr how the run proceeds (needs the extra `cli`).
     aim : what counts: the best point at the end ("find") or every evaluation ("earn").
-    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise : as in `Optimizer`.
-    earlier : values from before, told first as by `Optimizer.tell_all`: (x, y), (x, y, noise_var), or the trials of an
-        earlier run. They do not count in the budget.
+    policy, kernel, noise_var, fit, n_init, repeats, seed, mean, x0, constraints, noise, bounds, units : as in
+        `Optimizer`.
+    earlier : values of the same function from before, told first as by `Optimizer.tell_all`: (x, y), (x, y, noise_var),
+        or the trials of an earlier run. They do not count in the budget. A dict, {"last year": study}, names studies of
+        related functions instead, as for `Optimizer`; a path is that of a study's database.
     study : a file or a database in which everything is stored (`gpmi.study`). The same call continues the run later,
         also after a crash, and the budget counts all evaluations. Processes that make the same call at the same time
         share the work.

@@ -54,12 +54,15 @@ class ModelOptions(TypedDict, total=False):
     x0: Any
     constraints: Any
     noise: Literal["normal", "student"]
+    bounds: Any
+    units: Any
 
 
 class StudyOptions(ModelOptions, total=False):
     """The arguments of `Optimizer` that a study stores without changing their defaults."""
 
     goals: Mapping[str, Any] | None
+    earlier: Mapping[str, Any] | None
 
 
 class OptimizerOptions(ModelOptions, total=False):
@@ -72,7 +75,7 @@ class OptimizerOptions(ModelOptions, total=False):
 class MaximizeOptions(RunOptions, OptimizerOptions, total=False):
     """The arguments of `maximize` and `minimize` after f and the space."""
 
-    earlier: Iterable[Any]
+    earlier: Iterable[Any] | Mapping[str, Any]
     study: str | PathLike[str] | None
 
 

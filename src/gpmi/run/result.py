@@ -16,6 +16,7 @@ from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Guarded, Reinvest
 from gpmi.space import Space
@@ -44,6 +45,7 @@ class Result(Printable):
     goals: Goals | None = None  # of the outputs, if there are any
     front_analysis: FrontAnalysis | None = None  # what is known of the goals; see `front` and `choose`
     cost: float | None = None  # of all evaluations, by the fidelity of the space; None without one
+    earlier: tuple[SourceSummary, ...] = ()  # what was made of each earlier study
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str, *, no_model: str | None = None) -> Result:
@@ -89,6 +91,7 @@ class Result(Printable):
             goals=optimizer.goals,
             front_analysis=analysis,
             cost=None if optimizer.space.fidelity is None else optimizer.spent,
+            earlier=optimizer.earlier,
         )
 
     @property
@@ -151,5 +154,6 @@ class Result(Printable):
             *waiting,
             ("stopped", self.reason),
             ("seed", str(self.seed)),
+            *(("earlier", str(one)) for one in self.earlier),
             ("events", event_summary([(event.kind, event.message) for event in self.events])),
         ]

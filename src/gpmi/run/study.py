@@ -15,6 +15,7 @@ from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer import Optimizer
 from gpmi.optimizer.batches import BatchRule
 from gpmi.policies import Aim
@@ -22,7 +23,9 @@ from gpmi.run.evaluation import Evaluated
 from gpmi.run.loop import run_optimizer
 from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
+from gpmi.run.sources import opened_sources
 from gpmi.space import SpaceExhausted
+from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.opening import LEASE, PATIENCE, open_study
 from gpmi.storage.study_log import Fixed, checked_lease
@@ -31,6 +34,7 @@ from gpmi.storage.tables import Lease
 from gpmi.storage.verification import Verification, verify
 from gpmi.trials import Details, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable
+from gpmi.trials.sources import is_named
 
 
 class Study(Printable):
@@ -117,9 +121,42 @@ class Study(Printable):
             raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
         return self.optimizer.record(x, Outcome.failure(why))
 
-    def reject(self, x: Trial | int | Point) -> Trial:
-        """Record that a pending trial, or another point, will not be evaluated, as `Optimizer.reject`."""
-        return self.optimizer.record(x, Outcome.rejection())
+    def reject(self, x: Trial | int | Point, why: str | None = None) -> Trial:
+        """Record that a pending trial, or another point, will not be evaluated, and why, as `Optimizer.reject`."""
+        return self.optimizer.record(x, Outcome.rejection(why))
+
+    def move(self, trial: Trial | int, x: Point) -> Trial:
+        """Record that a pending trial is evaluated at x, as `Optimizer.move`. `suggested` has the point before."""
+        return self.optimizer.move(trial, x)
+
+    def annotate(
+        self,
+        trial: Trial | int,
+        text: str = "",
+        *,
+        who: str | None = None,
+        files: Sequence[str] = (),
+        did: str | None = None,
+    ) -> Annotation:
+        """Write a remark beside a trial: a text, who wrote it, and the names of files that belong to the trial.
+
+        No suggestion depends on it. `did` is what the person has just done, as the kind of an entry of the log:
+        "told", "corrected", "moved", ... The same remark twice in a row is stored once.
+        """
+        if not names_a_trial(trial):
+            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self._log.store_annotation(Annotation.checked(number, text, who, files, did))
+
+    def annotations(self, trial: Trial | int) -> tuple[Annotation, ...]:
+        """Return the remarks about a trial, in their order."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self.refresh().log.annotations.get(number, ())
+
+    def suggested(self, trial: Trial | int) -> Point | None:
+        """Return the point that was suggested for a trial that was moved since; None if it was not moved."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        return self.refresh().log.suggested.get(number)
 
     def correct(self, trial: Trial | int, y: float | Mapping[str, float], **details: Unpack[Details]) -> Trial:
         """Replace the value of a trial, as `Optimizer.correct`."""
@@ -189,6 +226,11 @@ class Study(Printable):
     def budget(self) -> int | None:
         """The total budget, in evaluations; None if there is none."""
         return self.refresh().budget
+
+    @property
+    def earlier(self) -> tuple[SourceSummary, ...]:
+        """What this study makes of each earlier one, as `Optimizer.earlier`."""
+        return self.refresh().earlier
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -354,6 +396,8 @@ def study(
         opening may leave them out, and must not contradict them. Functions and classes of your own cannot be stored and
         are refused.
     budget : the total number of evaluations; a later opening may replace it.
+    earlier : studies of related functions by name, as for `Optimizer`; a path is that of a study's database. Their
+        values are stored with this study, which needs them no longer.
     lease : lease duration: after this many seconds without a heartbeat the trial is reassigned.
     patience : retry timeout for an unreachable database, in seconds. Then `ask` raises a `StudyError`, and `tell`
         stores the value in a file on this machine, from which it is delivered later.
@@ -367,5 +411,7 @@ def study(
     ...     s.verify().agrees
     True
     """
-    given = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
+    given: dict[str, Any] = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
+    if is_named(given.get("earlier")):
+        given["earlier"] = opened_sources(given["earlier"])
     return Study(open_study(address, name, space, given, lease=lease, patience=patience))

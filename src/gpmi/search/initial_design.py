@@ -23,8 +23,14 @@ def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Ar
 
     A larger count only appends rows. On a product they are Sobol points. With `cover` the options of each unordered
     choice take turns: of k options the first k points show all. On a finite set the options of small choices come
-    first. If constraints leave so little that points are hard to find, there may be fewer.
+    first. If constraints leave so little that points are hard to find, there may be fewer. Where parameters have steps,
+    the points are at their settings, and several may be the same.
     """
+    rows = _design_of(space, seed, count, cover=cover)
+    return np.array([space.settable(row).row for row in rows]) if space.has_steps else rows
+
+
+def _design_of(space: Space, seed: int, count: int, *, cover: bool) -> Array:
     if space.rows is not None:
         order = np.random.default_rng(seed).permutation(len(space.rows))
         return covering(space.rows[order], space.groups) if cover else space.rows[order]
@@ -103,7 +109,8 @@ class InitialDesign:
             return self._first_free_from_the_kth(taken, barred)
         for k in range(DOUBLINGS):
             x = self._first_free_of(taken, barred, len(taken) + 1 + (2**k if k else 0))
-            if x is not None or barred is None or self._space.rows is not None:
+            done = barred is None and not self._space.has_steps  # then the first points have one that is free
+            if x is not None or done or self._space.rows is not None:
                 return x
         return None
 

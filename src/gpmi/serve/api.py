@@ -25,6 +25,7 @@ from gpmi.analysis.front import CONFIDENCE
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
+from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
@@ -55,6 +56,12 @@ def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
         "why": trial.why,
         "fixed": None if trial.fixed is None else {str(key): value for key, value in trial.fixed.items()},
     }
+    suggested = session.reader.optimizer.log.suggested.get(trial.number)
+    payload["suggested"] = None if suggested is None else point_to_json(session.space, suggested)
+    payload["notes"] = [
+        {"text": one.text, "who": one.who, "files": list(one.files), "did": one.did, "time": one.time}
+        for one in session.reader.optimizer.log.annotations.get(trial.number, ())
+    ]
     for name in FLOAT_FIELDS:
         value = getattr(trial, name)
         payload[name] = value if value is not None and math.isfinite(value) else None
@@ -255,8 +262,29 @@ async def retract(request: Request, session: Session) -> Any:
 
 @json_endpoint
 async def reject(request: Request, session: Session) -> Any:
-    body = await body_of(request, "number", required=("number",))
-    return {"trial": trial_to_json(session, await run_in_threadpool(session.reject, whole("number", body["number"])))}
+    body = await body_of(request, "number", "why", required=("number",))
+    rejected = await run_in_threadpool(session.reject, whole("number", body["number"]), body.get("why"))
+    return {"trial": trial_to_json(session, rejected)}
+
+
+@json_endpoint
+async def move(request: Request, session: Session) -> Any:
+    """Record that a pending trial is done at another point than suggested."""
+    body = await body_of(request, "number", "x", required=("number", "x"))
+    number, point = whole("number", body["number"]), _point(session.space, body["x"])
+    await run_in_threadpool(session.move, number, point)
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.trial, number))}
+
+
+@json_endpoint
+async def annotate(request: Request, session: Session) -> Any:
+    """Write a note beside a trial."""
+    body = await body_of(request, "number", "text", "who", "files", required=("number",))
+    number = whole("number", body["number"])
+    await run_in_threadpool(session.trial, number)  # 404 if there is none
+    more = {name: body[name] for name in ("who", "files") if name in body}
+    await run_in_threadpool(lambda: session.annotate(number, body.get("text", ""), **more))
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.trial, number))}
 
 
 @json_endpoint
@@ -403,7 +431,7 @@ async def events(request: Request, session: Session) -> Any:
         start = _query_number(request, "after", 0, 10**15) if "after" in request.query_params else -1
     live = state_of(request).live(session)
     live.check_capacity()
-    return StreamingResponse(live.entries(start), media_type="text/event-stream")
+    return StreamingResponse(live.entries(start), media_type="text/event-stream", headers=UNBUFFERED)
 
 
 async def studies(request: Request) -> Response:
@@ -429,7 +457,7 @@ GET_ENDPOINTS: dict[str, Endpoint] = {
 }
 POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
-    **{"report": report, "forget": forget, "choose": choose},
+    **{"report": report, "forget": forget, "choose": choose, "move": move, "annotate": annotate},
 }
 ROUTES = [
     *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),

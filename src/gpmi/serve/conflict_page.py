@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from gpmi.serve.bench_entry import WHO, used_words
 from gpmi.serve.cell_parsing import parse_cell
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled
@@ -26,14 +27,21 @@ class ConflictingInput:
     typed: Mapping[int, str] = field(default_factory=dict)  # by the index of the output
     action: str = ""
     why: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)  # what was typed beside the result, sent along
 
     @staticmethod
-    def of(conflict: Conflict, typed: Mapping[int, str], outputs: Sequence[OutputField]) -> ConflictingInput:
+    def of(
+        conflict: Conflict,
+        typed: Mapping[int, str],
+        outputs: Sequence[OutputField],
+        beside: Mapping[str, str] | None = None,
+    ) -> ConflictingInput:
         cells = {output.index: parse_cell(typed.get(output.index, "")) for output in outputs}
         failed = next((cell for cell in cells.values() if cell.failed), None)
         if failed is not None:
-            return ConflictingInput(conflict, action="fail", why=failed.why or "")
-        return ConflictingInput(conflict, {index: typed[index] for index, cell in cells.items() if not cell.empty})
+            return ConflictingInput(conflict, action="fail", why=failed.why or "", beside=beside or {})
+        known = {index: typed[index] for index, cell in cells.items() if not cell.empty}
+        return ConflictingInput(conflict, known, beside=beside or {})
 
 
 def conflict_body(
@@ -51,6 +59,8 @@ def conflict_body(
         tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses: decides nothing
         [_conflict_card(one, session.outputs) for one in conflicts],
         [cells, tag("p", tag("button", "Save results", class_="main"))] if cells else None,
+        [hidden(name, text) for name, text in rejected.beside.items()],
+        hidden(WHO, rejected.who or ""),
         autocomplete="off",
     )
 
@@ -65,6 +75,8 @@ def _conflict_card(entry: ConflictingInput, outputs: Sequence[OutputField]) -> M
         choices |= {"correct": "Replace it with what I typed"} if has_outcome else {}
         if trial.status == "told" and (lacking := [one.title for one in controls if one.value(trial) is None]):
             choices["add"] = f"Keep it, and add only {' and '.join(lacking)}"
+    elif not entry.action:
+        entered = tag("p", f"You entered other values: {', '.join(used_words(entry.beside))}. Nothing was changed.")
     else:
         why = f": {entry.why}" if entry.why else ""
         # A failure is sent along, so that it is asked about again if another conflict is decided first.
@@ -74,7 +86,10 @@ def _conflict_card(entry: ConflictingInput, outputs: Sequence[OutputField]) -> M
     choices["leave"] = "Leave it as it is"
     buttons = [tag("button", text, name=one, value=str(trial.number), class_="second") for one, text in choices.items()]
     heading = tag("h2", str(entry.conflict))
-    return tag("section", heading, entered, tag("div", buttons, class_="together"), class_="card")
+    beside = [hidden(name, text) for name, text in entry.beside.items()]
+    used = used_words(entry.beside) if entry.typed else []
+    values = tag("p", f"With other values: {', '.join(used)}.", class_="muted") if used else None
+    return tag("section", heading, entered, values, beside, tag("div", buttons, class_="together"), class_="card")
 
 
 def _typed_again(output: OutputField, number: int, text: str) -> Markup:

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
+from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, remember_name, typed_beside, used_point
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column, parse_table
 from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
 from gpmi.serve.front_page import ChoiceInput, choice_of
@@ -28,6 +29,7 @@ from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page, trial_number
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
+from gpmi.serve.study_form import field_of, typed_results, typed_study
 from gpmi.serve.study_page import InvalidInput
 from gpmi.serve.trial_page import InvalidForm
 from gpmi.space import SpaceExhausted
@@ -37,8 +39,9 @@ from gpmi.trials import Trial
 MAX_FIELDS = 5000  # of a form: a thousand trials have a result and a reason each; our choice
 MAX_NOTES = 10  # shown after a form was saved; our choice
 # What can happen to a trial other than a result, and how the next page reports it.
-ACTIONS = {"fail": "failed", "reject": "was rejected", "forget": "was withdrawn", "retract": "was retracted"}
+ACTIONS = {"fail": "failed", "reject": "was skipped", "forget": "was withdrawn", "retract": "was retracted"}
 # Of the results table; the value is the number of the trial.
+DEEDS = {"fail": "failed", "reject": "rejected", "forget": "forgotten", "retract": "retracted"}  # as the log has them
 BUTTONS = (*ACTIONS, "again", "correct", "add", "leave")
 FormData = Mapping[str, str]
 Handler = Callable[[Request, FormData], Awaitable[Response]]
@@ -71,6 +74,7 @@ def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             except StudyError as error:
                 reason = f"{error}. Send it again in a moment; anything already saved counts once."
                 return resend_page(request, fields, reason, 503)
+            remember_name(answer, data)
             if once and answer.status_code == 303:
                 state.redirects.put(once, answer.headers["location"])
             return answer
@@ -129,12 +133,12 @@ async def save_results(request: Request, data: FormData) -> Response:
             if text.strip() and cells.get(cell, "").strip() not in ("", text.strip()):
                 raise ValueError(f"Trial {cell[0]} has one result typed and another one pasted; clear one of them")
     except ValueError as error:
-        rejected = InvalidInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
+        rejected = InvalidInput(cells, pasted=data["pasted"], paste_problem=f"{error}.", beside=typed_beside(data))
         return await show_study(request, session, rejected, 400)
     cells |= {cell: text for cell, text in pasted.items() if text.strip()}
     pressed = {name: int(data[name]) for name in BUTTONS if re.fullmatch(r"[0-9]{1,9}", data.get(name, ""))}
-    submission = Submission(session)
-    for number in dict.fromkeys(number for number, _ in cells):
+    submission = Submission(session, data)
+    for number in dict.fromkeys([*(number for number, _ in cells), *numbers_beside(data)]):
         if number not in (pressed.get("leave"), pressed.get("retract")):
             typed = {index: text for (one, index), text in cells.items() if one == number}
             meaning = next((name for name in ("again", "correct", "add") if number == pressed.get(name)), "tell")
@@ -159,11 +163,17 @@ async def _pasted(session: Session, text: str, order: list[int]) -> dict[Cell, s
 async def _answer(request: Request, session: Session, submission: Submission) -> Response:
     """Return the next page: the study, or the page that shows again what could not be saved."""
     messages = await run_in_threadpool(submission.messages)
-    rejected = InvalidInput(cells=submission.rejected, problems=submission.problems)
+    rejected = InvalidInput(
+        cells=submission.rejected,
+        problems=submission.problems,
+        beside=submission.unsaved_beside,
+        beside_problems=submission.beside_problems,
+        who=submission.data.get(WHO),
+    )
     if submission.conflicts:
         body = conflict_body(request, session, submission.conflicts, rejected)
         return full_page(request, TITLE, notices(messages), body, links=study_links(session), status=409)
-    if submission.problems:
+    if submission.problems or submission.beside_problems:
         return await show_study(request, session, rejected, 400, messages)
     return _redirect(request, session, messages)
 
@@ -171,8 +181,9 @@ async def _answer(request: Request, session: Session, submission: Submission) ->
 class Submission:
     """What became of the cells of one form: saved, rejected, or in conflict with what somebody else entered."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, data: FormData) -> None:
+        self.session, self.data = session, data
+        self.beside_problems: dict[int, str] = {}
         self.saved: list[Trial] = []
         self.notes: list[str] = []
         self.rejected: dict[Cell, str] = {}
@@ -192,18 +203,54 @@ class Submission:
                 self._reject(number, {index: text}, error)
             else:
                 cells |= {} if cell.empty else {index: cell}
-        if not cells:
+        if not cells and any(one == number for one, _ in self.rejected):
+            return  # what is beside the result is saved with it
+        entry = BenchEntry.of(self.data, number)
+        try:
+            entry.check(number)
+            used = await run_in_threadpool(_used, self.session, number, entry)
+            if not cells:
+                await run_in_threadpool(self._save_beside, number, entry, used)
+                return
+        except Conflict as conflict:
+            self.conflicts.append(ConflictingInput(conflict, beside=self._typed_beside(number)))
+            return
+        except (ValueError, TypeError, NoSuchTrial) as error:
+            self.rejected |= {(number, index): typed[index] for index in cells}
+            self.beside_problems[number] = f"{error}."
             return
         try:
-            saved = await run_in_threadpool(_save, self.session, number, cells, meaning)
+            saved = await run_in_threadpool(_save, self.session, number, cells, meaning, entry, used)
         except Conflict as conflict:
             entered = {index: typed[index] for index in cells}
-            self.conflicts.append(ConflictingInput.of(conflict, entered, self.session.outputs))
+            beside = self._typed_beside(number)
+            self.conflicts.append(ConflictingInput.of(conflict, entered, self.session.outputs, beside))
         except (ValueError, TypeError, NoSuchTrial) as error:
             self._reject(number, {index: typed[index] for index in cells}, error)
         else:
             self.saved.append(saved)
             self.notes += [cell.note for cell in cells.values() if cell.note]
+
+    def _save_beside(self, number: int, entry: BenchEntry, used: Any) -> None:
+        """Save what was entered beside a result that is still to come."""
+        if entry.has_remark:  # first, because it is also true of a trial that has ended meanwhile
+            self.session.annotate(number, entry.text, who=entry.who, files=entry.files)
+            self.notes.append(f"The note on trial {number} was saved")
+        if used is not None:
+            self.session.move(number, used)
+            _sign(self.session, number, "moved", self.data)
+            self.notes.append(f"Trial {number} is done with other values than suggested")
+
+    def _typed_beside(self, number: int) -> dict[str, str]:
+        return {
+            name: text for name, text in typed_beside(self.data).items() if numbers_beside({name: text}) == [number]
+        }
+
+    @property
+    def unsaved_beside(self) -> dict[str, str]:
+        """What was typed beside results that could not be saved, to be shown again."""
+        numbers = {*self.beside_problems, *(number for number, _ in self.problems)}
+        return {name: text for number in numbers for name, text in self._typed_beside(number).items()}
 
     def _reject(self, number: int, typed: Mapping[int, str], error: Exception) -> None:
         """Keep cells that could not be saved, with the reason at the first one."""
@@ -212,9 +259,10 @@ class Submission:
 
     async def apply(self, action: str, number: int, why: str) -> None:
         """Apply one of the ACTIONS to a trial."""
-        more = (why.strip() or None,) if action == "fail" else ()
+        more = (why.strip() or None,) if action in ("fail", "reject") else ()
         try:
             await run_in_threadpool(getattr(self.session, action), number, *more)
+            await run_in_threadpool(_sign, self.session, number, DEEDS[action], self.data)
             self.notes.append(f"Trial {number} {ACTIONS[action]}")
         except Conflict as conflict:
             self.conflicts.append(ConflictingInput(conflict, action=action, why=why.strip()))
@@ -231,11 +279,49 @@ class Submission:
         return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
 
 
-def _save(session: Session, number: int, cells: Mapping[int, ParsedCell], meaning: str) -> Trial:
-    """Save cells as the outcome of a trial, as a correction, as one more measurement (again), or if it lacks them."""
+def _used(session: Session, number: int, entry: BenchEntry) -> Any:
+    """Return the point that was used, if it is another one than that of the trial."""
+    return used_point(session, session.trial_or_withdrawn(number), entry) if entry.used else None
+
+
+def _sign(session: Session, number: int, did: str, data: FormData) -> None:
+    """Store who did something, if a name was given."""
+    if who := data.get(WHO, "").strip():
+        session.annotate(number, who=who, did=did)
+
+
+def _save(
+    session: Session,
+    number: int,
+    cells: Mapping[int, ParsedCell],
+    meaning: str,
+    entry: BenchEntry | None = None,
+    used: Any = None,
+) -> Trial:
+    """Save cells as the outcome of a trial, as a correction, as one more measurement (again), or if it lacks them.
+
+    `used` is the point that was used, if it is not that of the trial.
+    """
+    saved = _save_cells(session, number, cells, meaning, used)
+    if entry is not None and (entry.who or entry.has_remark):
+        did = "failed" if saved.status == "failed" else "corrected" if meaning == "correct" else "told"
+        session.annotate(saved.number, entry.text, who=entry.who, files=entry.files, did=did)
+    return saved
+
+
+def _save_cells(session: Session, number: int, cells: Mapping[int, ParsedCell], meaning: str, used: Any) -> Trial:
     failures = [cell for cell in cells.values() if cell.failed]
     if failures and len(failures) < len(cells):
         raise ValueError("There is a failure beside a result; leave a cell empty if only this output is missing")
+    if used is not None and meaning == "again":
+        y, bars = measurement_of(session.outputs, cells)
+        return session.observe(used, y, **bars)
+    if used is not None:
+        if meaning != "tell":
+            raise ValueError(f"Trial {number} has a result at other values; keep both, because it was measured twice")
+        if not failures:
+            session.check(*measurement_of(session.outputs, cells))  # before the trial is moved
+        session.move(number, used)
     if failures and meaning == "tell":
         return session.fail(number, failures[0].why)
     if meaning == "add":
@@ -278,6 +364,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         named = isinstance(session.fields[0].key, str)
         x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
         trial = await run_in_threadpool(lambda: session.observe(x, y, **bars))
+        await run_in_threadpool(_sign, session, trial.number, "told", data)
     except (ValueError, TypeError) as error:
         return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
     notes = [f"{cell.note}." for cell in cells.values() if cell.note]
@@ -292,16 +379,17 @@ async def update_trial(request: Request, data: FormData) -> Response:
     try:
         messages = await run_in_threadpool(_update, session, number, action, data)
     except Conflict as conflict:
-        is_action = action in ACTIONS
+        is_action, beside = action in ACTIONS, typed_beside(data)
         entry = (
             ConflictingInput(conflict, action=action, why=data.get("why", ""))
             if is_action
-            else ConflictingInput.of(conflict, typed, session.outputs)
+            else ConflictingInput.of(conflict, typed, session.outputs, beside)
         )
-        body = conflict_body(request, session, [entry], InvalidInput())
+        body = conflict_body(request, session, [entry], InvalidInput(who=data.get(WHO)))
         return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
-        rejected = InvalidForm(action, typed, f"{error}.", data.get("step", "") if action == "report" else "")
+        step = data.get("step", "") if action == "report" else ""
+        rejected = InvalidForm(action, typed, f"{error}.", step, {**typed_beside(data), "why": data.get("why", "")})
         return await show_trial(request, session, number, rejected, 400)
     return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
@@ -310,8 +398,10 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
     """Do what a form about one trial asks for. Return the messages for the next page."""
     match action:
         case "tell" | "correct" | "again":
-            cells = _parsed(session, data, "y")
-            saved = _save(session, number, cells, action)
+            cells, entry = _parsed(session, data, "y"), BenchEntry.of(data, number)
+            entry.check(number)
+            used = _used(session, number, entry) if action == "tell" else None
+            saved = _save(session, number, cells, action, entry, used)
             if saved.status == "failed":
                 return [f"Trial {number} failed."]
             done = "Corrected." if action == "correct" else "Saved."
@@ -322,13 +412,20 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
         case "fail":
             session.fail(number, data.get("why", "").strip() or None)
         case "reject":
-            session.reject(number)
+            session.reject(number, data.get("why", "").strip() or None)
+        case "note":
+            entry = BenchEntry.of(data, number)
+            if not entry.has_remark:
+                raise ValueError("There is no note and no file; write one of them")
+            session.annotate(number, entry.text, who=entry.who, files=entry.files)
+            return ["The note was saved."]
         case "retract":
             session.retract(number)
         case "forget":
             session.forget(number)
         case _:
             raise ValueError("No action was chosen; press one of the buttons")
+    _sign(session, number, DEEDS[action], data)
     return [f"Trial {number} {ACTIONS[action]}."]
 
 
@@ -416,9 +513,10 @@ async def plan_trial(request: Request, data: FormData) -> Response:
 @form_handler
 async def create_from_parameters(request: Request, data: FormData) -> Response:
     try:
-        session = await _create(request, data, new_study.space_of(data))
+        table = typed_study(data)
+        session = await _create(request, data, dict(table.parameters), table.options)
     except (ValueError, TypeError) as error:
-        return new_study.new_study_page(request, data, f"{error}.", 400)
+        return new_study.new_study_page(request, data, str(error), 400, field_of(error))
     return _redirect(request, session, _created())
 
 
@@ -430,7 +528,7 @@ async def upload_table(request: Request, data: FormData) -> Response:
             raise ValueError("No file was chosen, or it is empty; choose a CSV file")
         table = await run_in_threadpool(new_study.read_table, raw)
     except ValueError as error:
-        return new_study.new_study_page(request, {}, f"{error}.", 400)
+        return new_study.new_study_page(request, {}, str(error), 400)
     return new_study.table_page(request, state_of(request).uploads.add(table), table, {})
 
 
@@ -439,14 +537,15 @@ async def create_from_table(request: Request, data: FormData) -> Response:
     key = data.get("key", "")
     table = state_of(request).uploads.get(key)
     if table is None:
-        problem = "The uploaded table is no longer available; choose the file again."
+        problem = "The uploaded table is no longer available; choose the file again"
         return new_study.new_study_page(request, data, problem, 400)
     try:
-        outputs = outputs_of(new_study.goals_of(data))
+        results = typed_results(data)
+        outputs = outputs_of(results.goals)
         space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data, outputs)
-        session = await _create(request, data, space)
+        session = await _create(request, data, space, results.options)
     except (ValueError, TypeError) as error:
-        return new_study.table_page(request, key, table, data, f"{error}.", 400)
+        return new_study.table_page(request, key, table, data, str(error), 400, field_of(error))
     known = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
     values = [(x, *measurement_of(outputs, cells)) for x, cells in known if cells]
     if values:
@@ -455,8 +554,8 @@ async def create_from_table(request: Request, data: FormData) -> Response:
     return _redirect(request, session, _created(len(values), len(outcomes) - len(values)))
 
 
-async def _create(request: Request, data: FormData, space: Any) -> Session:
-    options, state = new_study.options_of(data), state_of(request)
+async def _create(request: Request, data: FormData, space: Any, options: Mapping[str, Any]) -> Session:
+    state = state_of(request)
     created = await run_in_threadpool(lambda: state.catalogue.create(data.get("study", ""), space, **options))
     return await state.session(created.slug)
 

@@ -98,7 +98,11 @@ class LiveUpdates:
             except Exception as error:  # the measurements must be shown even if the model fails
                 logger.warning("study %s: %s could not be computed: %s", self.session.name, name, error)
                 self.problem = f"{type(error).__name__}: {error}"
-                found = StudySummary(0, why="see below") if name == "summary" else []
+                found = (
+                    StudySummary(0, why="see below", answer="The results could not be worked out: see below.")
+                    if name == "summary"
+                    else []
+                )
             else:
                 self.problem = None if name == "summary" else self.problem
             setattr(self, name, (seq, found))

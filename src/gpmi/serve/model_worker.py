@@ -11,7 +11,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,10 +20,12 @@ from gpmi._support.text import percent, rough
 from gpmi._support.types import Point
 from gpmi.analysis.ledger.advice import MORE
 from gpmi.run.study import Study, study
+from gpmi.serve.stop_answer import StopAnswer, front_stop_answer, stop_answer
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
 from gpmi.views.front_view import pairs_of
 from gpmi.views.html import IDS, Section, page, sections
+from gpmi.views.html.convergence import progress
 from gpmi.views.html.markup import tag
 from gpmi.views.run_view import RunView
 
@@ -36,6 +38,9 @@ NOT_PICTURES = (
     "tradeoffs",
     "trials",
 )  # sections of a report that the page of a study shows in its own way
+NOTHING = "Too early to say: nothing has been measured yet."
+TOO_MANY = f"The page does not work this out with more than {DRAW_LIMIT:,} results. The report has the answer."
+STATISTICS = ("convergence", "importance", "calibration", "about")  # sections that only statisticians need
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ class StudySummary:
     noise: float | None = None  # the standard deviation of a single value
     advice: str = "go on"  # or "stop", "distrust"
     why: str = ""
+    stop: str = "too early"  # the answer to "can I stop?": "yes", "not yet", "too early" or "careful"
+    answer: str = ""  # the same as one sentence
+    needed: int | None = None  # results until it can be answered
 
 
 Points = list[list[float]]
@@ -91,14 +99,16 @@ def summarise(source: Study) -> StudySummary:
     view = RunView.of(source)
     ledger = view.ledger
     if ledger is None:
-        return StudySummary(0, advice="go on", why="nothing has been measured yet")
+        return StudySummary(0, advice="go on", why="nothing has been measured yet", answer=NOTHING)
     point = point_to_json(view.space, view.recommended)
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
-        return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=f"whether to stop is {skipped}")
+        why = f"whether to stop is {skipped}"
+        return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=why, answer=TOO_MANY)
     regret, gain, advice = ledger.regret(), ledger.gain(MORE), ledger.advice
+    known = _answered(stop_answer(ledger))
     if not regret.known:
-        return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why)
+        return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why, **known)
     low, high = regret.interval()
     step = ledger.smallest_gain
     return StudySummary(
@@ -112,7 +122,12 @@ def summarise(source: Study) -> StudySummary:
         ledger.noise_sd,
         advice.what,
         advice.why,
+        **known,
     )
+
+
+def _answered(found: StopAnswer) -> dict[str, Any]:
+    return {"stop": found.what, "answer": found.text, "needed": found.needed}
 
 
 def summarise_front(source: Study) -> FrontSummary:
@@ -120,14 +135,15 @@ def summarise_front(source: Study) -> FrontSummary:
     view = RunView.of(source)
     ledger = view.front_ledger
     if ledger is None:
-        return FrontSummary(0, advice="go on", why="nothing has been measured yet")
+        return FrontSummary(0, advice="go on", why="nothing has been measured yet", answer=NOTHING)
     known: dict[str, Any] = {"front": tuple(trial.number for trial in view.front)}
     if view.middle is not None and len(view.front) > 1:
         known["middle"] = view.middle.number
     if ledger.n > DRAW_LIMIT:
         why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
-        return FrontSummary(ledger.n, why=why, **known)
+        return FrontSummary(ledger.n, why=why, answer=TOO_MANY, **known)
     advice = ledger.advice
+    known |= _answered(front_stop_answer(ledger))
     if ledger.unknown is not None:
         return FrontSummary(ledger.n, advice=advice.what, why=advice.why, **known)
     step, missing = ledger.smallest_gain, ledger.missing.share()[1]
@@ -164,7 +180,12 @@ def draw_pictures(source: Study) -> list[Section]:
     if told > DRAW_LIMIT:
         text = f"With more than {DRAW_LIMIT:,} results the pictures take minutes. The report has them."
         return [Section("pictures-left-out", "Pictures", str(tag("p", text, class_="muted")))]
-    return sections(source, only=[name for name in IDS if name not in NOT_PICTURES]) if told else []
+    if not told:
+        return []
+    view = replace(RunView.of(source), called="the result")
+    found = sections(view, only=[name for name in IDS if name not in NOT_PICTURES])
+    shown = progress(view)
+    return [Section("progress", "How it went", str(shown)), *found] if shown is not None else found
 
 
 def render_report(source: Study, title: str) -> str:

@@ -19,36 +19,26 @@ from gpmi._support.text import VALUE, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_number
 from gpmi.serve.output_fields import OutputField, outputs_of
 from gpmi.serve.page_layout import form, full_page, hidden, labelled, notices, select
-from gpmi.space import Candidates, Choice, Fidelity, Int, Real
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
-from gpmi.views.html.markup import Markup, tag
+from gpmi.serve.study_form import (
+    AIMS,
+    GOALS,
+    KINDS,
+    MAX_NAME,
+    MAX_OUTPUTS,
+    MAX_PARAMETERS,
+    NUMBERS,
+    PURPOSES,
+    output_rows,
+)
+from gpmi.space import Candidates
+from gpmi.views.html.markup import Markup, sentence, tag
 
 # Our choices.
 ROWS = 6  # parameters that can be filled in without JavaScript; with it there may be more
 PREVIEW = 5  # rows of a table that are shown before its study is created
-MAX_PARAMETERS = 100  # or columns of a table
 MAX_CANDIDATES = 100_000  # every query looks at all of them
-MAX_BUDGET = 10**6
 OUTPUT_ROWS = 4  # outputs that can be filled in without JavaScript; with it there may be more
-MAX_OUTPUTS = 20
-MAX_NAME = 80  # characters of the name of an output
 
-KINDS = (
-    *(("number", "number"), ("whole", "whole number"), ("choice", "one of a list")),
-    ("fidelity", "how exactly it is measured"),
-)
-SEVERAL = "several outputs"
-GOALS = (("max", "the largest result"), ("min", "the smallest result"), ("goals", SEVERAL))
-PURPOSES = (
-    *(("max", "make it large"), ("min", "make it small"), ("match", "match a target")),
-    *(("least", "must be at least"), ("most", "must be at most"), ("watch", "only watch it")),
-)
-# What the number of an output means, by its purpose.
-NUMBERS = {
-    **{"max": "The worst you would still accept", "min": "The worst you would still accept"},
-    **{"match": "The target", "least": "The limit", "most": "The limit", "watch": "No number is needed"},
-}
-AIMS = (("find", "the best point"), ("earn", "every experiment"))
 USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
 FIDELITY = (
     "if there are cheaper measurements, give them as options with their costs, the one that counts last, such as "
@@ -70,45 +60,110 @@ class UploadedTable:
 # Pages
 
 
-def new_study_page(request: Request, typed: Mapping[str, str], problem: str = "", status: int = 200) -> HTMLResponse:
-    """Return the page that creates a study, with what was typed before."""
-    filled = [int(key[5:]) for key in typed if re.fullmatch(r"name-[0-9]{1,3}", key) and typed[key]]
-    rows = max(ROWS, max(filled, default=0) + 2)
+def new_study_page(
+    request: Request, typed: Mapping[str, str], problem: str = "", status: int = 200, at: str = ""
+) -> HTMLResponse:
+    """Return the page that creates a study, with what was typed before. A problem is also said at its field."""
+    named = [int(key[5:]) for key in typed if re.fullmatch(r"name-[0-9]{1,3}", key) and typed[key]]
+    rows, filled = max(ROWS, max(named, default=0) + 2), Filled(typed, problem, at)
     lead = "Describe what can be varied. gpmi then suggests experiments, and you enter their results."
     return full_page(
         request,
         "A new study",
         tag("p", lead, class_="lead"),
-        notices([problem] if problem else [], "wrong"),
+        notices([sentence(problem)] if problem else [], "wrong"),
         tag(
-            "div", _parameters_form(request, typed, min(rows, MAX_PARAMETERS)), _upload_form(request),
+            "div", _parameters_form(request, filled, min(rows, MAX_PARAMETERS)), _upload_form(request),
             class_="cards wide",
         ),
         status=status,
     )  # fmt: skip
 
 
-def _common_fields(typed: Mapping[str, str]) -> Markup:
-    name = tag("input", type="text", name="study", value=typed.get("study", ""), required=True, maxlength="80",
-               placeholder="e.g. yield of the coupling")  # fmt: skip
-    budget = tag("input", type="text", name="budget", value=typed.get("budget", ""), inputmode="numeric",
-                 placeholder="if you know")  # fmt: skip
+@dataclass(frozen=True)
+class Filled:
+    """What was typed into a form, and what is wrong with one of its fields."""
+
+    typed: Mapping[str, str]
+    problem: str = ""
+    at: str = ""  # the name of the field
+
+    def get(self, name: str, default: str = "") -> str:
+        return self.typed.get(name, default)
+
+    def marks(self, name: str) -> dict[str, Any]:
+        """Return the attributes of a control: whether it is wrong, and where that is said."""
+        return {"aria_invalid": "true", "aria_describedby": "wrong-here"} if self.problem and name == self.at else {}
+
+    def words(self, *names: str) -> Markup | None:
+        """Return what is wrong, if it is with one of these fields."""
+        if not self.problem or self.at not in names:
+            return None
+        return tag("span", sentence(self.problem), class_="problem", id="wrong-here")
+
+    def text(self, name: str, **more: Any) -> Markup:
+        """Return a control for a line of text."""
+        return tag("input", type="text", name=name, value=self.get(name), **self.marks(name), **more)
+
+    def area(self, name: str, **more: Any) -> Markup:
+        """Return a control for several lines of text."""
+        return tag("textarea", self.get(name), name=name, **self.marks(name), **more)
+
+    def tick(self, name: str, **more: Any) -> Markup:
+        """Return a box to tick."""
+        checked = self.get(name) == "on" or None
+        return tag("input", type="checkbox", name=name, value="on", checked=checked, **self.marks(name), **more)
+
+    def list(self, name: str, options: Sequence[tuple[str, str]], usual: str, **more: Any) -> Markup:
+        """Return a list to choose from."""
+        return select(name, options, self.get(name, usual), **self.marks(name), **more)
+
+
+def _common_fields(filled: Filled) -> Markup:
+    name = filled.text("study", required=True, maxlength="80", placeholder="e.g. coupling in March")
+    budget = filled.text("budget", inputmode="numeric", placeholder="if you know")
     return tag(
         "div",
         labelled("Name of the study", name),
-        labelled("What are you looking for?", select("goal", GOALS, typed.get("goal", "max"))),
-        labelled("What counts?", select("aim", AIMS, typed.get("aim", "find"))),
+        labelled("What are you looking for?", filled.list("goal", GOALS, "max")),
+        labelled("What counts?", filled.list("aim", AIMS, "find")),
         labelled("How many experiments?", budget),
+        filled.words("study", "goal", "aim", "budget"),
         class_="grid",
     )
 
 
-def _goals_fields(typed: Mapping[str, str]) -> Markup:
+def _result_fields(filled: Filled) -> Markup:
+    """Return the fields of a single result. They are hidden if several outputs were chosen (lab.css)."""
+    keys = ("name", "unit", "low", "high", "error")
+    shown = any(filled.get(f"result-{key}") for key in keys)
+    return tag(
+        "fieldset",
+        tag("legend", "What is measured?"),
+        tag(
+            "div",
+            labelled(
+                "Name of the result", filled.text("result-name", maxlength=str(MAX_NAME), placeholder="e.g. yield")
+            ),
+            labelled("Unit", filled.text("result-unit", placeholder="e.g. %")),
+            labelled("It is never below", filled.text("result-low", placeholder="e.g. 0")),
+            labelled("It is never above", filled.text("result-high", placeholder="e.g. 100")),
+            labelled("Error bar ± of one result", filled.text("result-error", placeholder="if you know")),
+            class_="grid narrow",
+        ),
+        filled.words(*(f"result-{key}" for key in keys)),
+        tag("p", "All of these may stay empty.", class_="muted"),
+        class_="single shown" if shown else "single",
+    )
+
+
+def _goals_fields(filled: Filled) -> Markup:
     """Return the rows of the outputs. They are shown if several outputs were chosen (lab.css)."""
-    filled = _output_rows(typed)
-    rows = min(MAX_OUTPUTS, max(OUTPUT_ROWS, max(filled, default=0) + 2))
-    top = tag("tr", [tag("th", title, scope="col") for title in ("Output", "What is it for?", "Number", "Within ±")])
-    body = [_output_row(typed, i) for i in range(rows)]
+    rows_filled = output_rows(filled.typed)
+    rows = min(MAX_OUTPUTS, max(OUTPUT_ROWS, max(rows_filled, default=0) + 2))
+    titles = ("Output", "What is it for?", "Number", "Within ±", "Unit", "Never below", "Never above", "Error bar ±")
+    top = tag("tr", [tag("th", title, scope="col") for title in titles])
+    body = [_output_row(filled, i) for i in range(rows)]
     caption = tag("caption", "Outputs; rows without a name are ignored", class_="unseen")
     table = tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet", id="outputs")
     why = (
@@ -117,69 +172,77 @@ def _goals_fields(typed: Mapping[str, str]) -> Markup:
         ". It is worth more than any rule: no experiment is spent on trade-offs that you could not use, such as a "
         "yield of 3 % because it is so cheap. Leave it empty if you cannot say.",
     )
+    bounds = (
+        "“Never below” and “Never above” are what is possible at all, such as 0 and 100 for a yield in %: nothing that "
+        "is predicted leaves them. “Error bar” is the standard error of a single result, if you know it."
+    )
     return tag(
         "fieldset",
         tag("legend", "What does an experiment measure?"),
         tag("p", "Results of an experiment may come one by one, such as a purity that is measured a day later."),
         table,
         tag("p", *why),
+        tag("p", bounds, class_="muted"),
         tag("p", tag("button", "Add an output", type="button", class_="second", id="add-output", hidden=True)),
-        class_="goals shown" if filled else "goals",
+        class_="goals shown" if rows_filled else "goals",
         id="goals",
     )
 
 
-def _output_row(typed: Mapping[str, str], i: int) -> Markup:
+def _output_row(filled: Filled, i: int) -> Markup:
     examples = {
-        **{0: ("yield", "max", "60"), 1: ("cost", "min", "12")},
-        **{2: ("purity", "least", "0.95"), 3: ("colour", "watch", "")},
+        **{0: ("yield", "max", "60", "%"), 1: ("cost", "min", "12", "€")},
+        **{2: ("purity", "least", "0.95", ""), 3: ("colour", "watch", "", "")},
     }
-    example, usual, number = examples.get(i, ("", "max", ""))
+    example, usual, number, unit = examples.get(i, ("", "max", "", ""))
 
     def box(key: str, label: str, placeholder: str, **more: Any) -> Markup:
-        return tag("input", type="text", name=f"output-{key}-{i}", value=typed.get(f"output-{key}-{i}", ""),
-                   aria_label=f"{label} of output {i + 1}", placeholder=placeholder or " ", **more)  # fmt: skip
+        placeholder = f"e.g. {placeholder}" if placeholder else " "
+        return filled.text(
+            f"output-{key}-{i}", aria_label=f"{label} of output {i + 1}", placeholder=placeholder, **more
+        )
 
-    kind = select(f"output-kind-{i}", PURPOSES, typed.get(f"output-kind-{i}", usual),
-                  aria_label=f"Purpose of output {i + 1}")  # fmt: skip
+    kind = filled.list(f"output-kind-{i}", PURPOSES, usual, aria_label=f"Purpose of output {i + 1}")
     hints = [tag("small", text, class_=f"for-{kind}") for kind, text in NUMBERS.items()]
-    explained = "Worst acceptable value, limit or target"
+    fields = [f"output-{key}-{i}" for key in ("name", "kind", "number", "within", "unit", "low", "high", "error")]
+    low, high = ("0", "100") if i == 0 else ("", "")
     return tag(
         "tr",
-        tag("td", box("name", "Name", f"e.g. {example}" if example else "", maxlength=str(MAX_NAME)),
-            data_label="Output"),
+        tag("td", box("name", "Name", example, maxlength=str(MAX_NAME)), filled.words(*fields), data_label="Output"),
         tag("td", kind, data_label="Purpose"),
         tag("td", tag("span", hints, class_="hints", aria_hidden="true"),
-            box("number", explained, f"e.g. {number}" if number else "", inputmode="text"), class_="number-of-goal"),
+            box("number", "Worst acceptable value, limit or target", number, inputmode="text"),
+            class_="number-of-goal"),
         tag("td", box("within", "Accepted distance from the target", ""), data_label="Within ±", class_="within"),
+        tag("td", box("unit", "Unit", unit), data_label="Unit"),
+        tag("td", box("low", "Smallest possible value", low), data_label="Never below"),
+        tag("td", box("high", "Largest possible value", high), data_label="Never above"),
+        tag("td", box("error", "Error bar", ""), data_label="Error bar ±"),
     )  # fmt: skip
 
 
-def _output_rows(typed: Mapping[str, str]) -> list[int]:
-    """Return the rows of outputs in which something was typed."""
-    pattern = r"output-(?:name|number|within)-(0|[1-9][0-9]?)"
-    found = {int(key[1]) for name, text in typed.items() if (key := re.fullmatch(pattern, name)) and text.strip()}
-    return sorted(found)
-
-
-def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> Markup:
-    titles = ["Name", "Kind", "From", "To", "Unit", "Options", "Log scale"]
+def _parameters_form(request: Request, filled: Filled, rows: int) -> Markup:
+    titles = ["Name", "Kind", "From", "To", "In steps of", "Unit", "Options", "Log scale", "Part of a mixture"]
     top = tag("tr", [tag("th", title, scope="col") for title in titles])
-    body = [_parameter_row(typed, i) for i in range(rows)]
+    body = [_parameter_row(filled, i) for i in range(rows)]
     caption = tag("caption", "Parameters; rows without a name are ignored", class_="unseen")
     table = tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet", id="parameters")
+    steps = "what the instrument can set, such as 0.5 °C. Suggestions are rounded to it; other values can be entered."
     return tag(
         "section",
         tag("h2", "Fill in parameters", id="parameters-title"),
         form(
             request,
             "/new/parameters",
-            _common_fields(typed),
-            _goals_fields(typed),
+            _common_fields(filled),
+            _result_fields(filled),
+            _goals_fields(filled),
             tag("h3", "What can be varied?"),
             table,
             tag("p", tag("button", "Add a row", type="button", class_="second", id="add-row", hidden=True)),
+            tag("p", tag("strong", "In steps of: "), steps, class_="muted"),
             tag("p", tag("strong", "How exactly it is measured: "), FIDELITY, class_="muted"),
+            _rules_fields(filled),
             tag("p", tag("button", "Create the study", class_="main")),
         ),
         class_="card",
@@ -187,31 +250,83 @@ def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> M
     )
 
 
-def _parameter_row(typed: Mapping[str, str], i: int) -> Markup:
-    examples = {0: ("temperature", "20", "90", "°C", ""), 1: ("catalyst", "", "", "", "Pd, Ni, Cu")}
-    name, lo, hi, unit, listed = examples.get(i, ("", "", "", "", ""))
+def _parameter_row(filled: Filled, i: int) -> Markup:
+    examples = {0: ("temperature", "20", "90", "0.5", "°C", ""), 1: ("catalyst", "", "", "", "", "Pd, Ni, Cu")}
+    name, lo, hi, step, unit, listed = examples.get(i, ("", "", "", "", "", ""))
+    keys = ("name", "kind", "lo", "hi", "step", "unit", "options", "log", "part")
 
-    def box(key: str, title: str, placeholder: str, hint: str = "") -> Markup:
-        field = f"{key}-{i}"
-        control = tag(
-            "input", type="text", name=field, value=typed.get(field, ""), aria_label=f"{title} of parameter {i + 1}",
-            placeholder=f"e.g. {placeholder}" if placeholder else None,
-        )  # fmt: skip
-        return tag("td", control, data_label=title + hint)
+    def box(key: str, title: str, placeholder: str, class_: str | None = None, hint: str = "") -> Markup:
+        control = filled.text(f"{key}-{i}", aria_label=f"{title} of parameter {i + 1}",
+                              placeholder=f"e.g. {placeholder}" if placeholder else None)  # fmt: skip
+        words = filled.words(*(f"{one}-{i}" for one in keys)) if key == "name" else None
+        return tag("td", control, words, data_label=title + hint, class_=class_)
 
-    kind = select(f"kind-{i}", KINDS, typed.get(f"kind-{i}", "choice" if i == 1 and not typed else "number"),
-                  aria_label=f"Kind of parameter {i + 1}")  # fmt: skip
-    log = tag("input", type="checkbox", name=f"log-{i}", value="on", checked=typed.get(f"log-{i}") == "on" or None,
-              aria_label=f"Logarithmic scale of parameter {i + 1}")  # fmt: skip
+    def tick(key: str, title: str, label: str) -> Markup:
+        control = filled.tick(f"{key}-{i}", aria_label=f"{label} of parameter {i + 1}")
+        return tag("td", control, data_label=title, class_=f"numeric {key}")
+
+    usual = "choice" if i == 1 and not filled.typed else "number"
+    kind = filled.list(f"kind-{i}", KINDS, usual, aria_label=f"Kind of parameter {i + 1}")
     return tag(
         "tr",
         box("name", "Name", name),
         tag("td", kind, data_label="Kind"),
-        box("lo", "From", lo),
-        box("hi", "To", hi),
-        box("unit", "Unit", unit),
-        box("options", "Options", listed, ", separated by commas"),
-        tag("td", log, data_label="Log scale"),
+        box("lo", "From", lo, "ends"),
+        box("hi", "To", hi, "ends"),
+        box("step", "In steps of", step, "numeric"),
+        box("unit", "Unit", unit, "ends"),
+        box("options", "Options", listed, "listed", ", separated by commas"),
+        tick("log", "Log scale", "Logarithmic scale"),
+        tick("part", "Part of a mixture", "Part of a mixture: row"),
+    )
+
+
+def _rules_fields(filled: Filled) -> Markup:
+    """Return what must hold between parameters: a mixture, rules as text, and what is rarely needed."""
+    rules = filled.area("rules", rows="3", placeholder="A + 2*B <= 0.8\ncount(A, B, C > 0) <= 2")
+    forbidden = filled.area("forbidden", rows="2", placeholder="solvent = water, base = NaH")
+    conditions = filled.area("conditions", rows="2", placeholder="ligand only if metal = Pd, Ni")
+    example = "solvent, boiling point, polarity\nTHF, 66, 0.21\nDMF, 153, 0.39"
+    features = filled.area("features", rows="3", placeholder=example)
+    seed = filled.text("seed", inputmode="numeric", placeholder="drawn at random")
+    rare = ("forbidden", "conditions", "seed")
+    return tag(
+        "fieldset",
+        tag("legend", "What must hold?"),
+        tag("p", "Tick the parts of a mixture in the table above. Leave all this empty if everything can be combined."),
+        tag(
+            "div",
+            labelled("The parts of the mixture sum to", filled.text("mixture-sum", placeholder="1")),
+            labelled("At most so many parts are used", filled.text("mixture-most", placeholder="all")),
+            class_="grid narrow",
+        ),
+        filled.words("mixture-sum", "mixture-most"),
+        labelled(
+            "Other rules, one in a line",
+            rules,
+            "Sums and limits with =, <= and >=, such as A + 2*B <= 0.8. “count(A, B, C > 0) <= 2” is at most 2 of 3.",
+        ),
+        filled.words("rules"),
+        labelled(
+            "Numbers that describe the options of a list, as a table",
+            features,
+            "Copy it from a spreadsheet: the name of the list in the first cell, its options below, and a column for "
+            "each number. An empty line begins the table of another list.",
+        ),
+        filled.words("features"),
+        tag(
+            "details",
+            tag("summary", "Combinations that must not occur, conditions, seed"),
+            labelled("Combinations that must not occur, one in a line", forbidden),
+            filled.words("forbidden"),
+            labelled("Parameters that exist only sometimes, one in a line", conditions),
+            filled.words("conditions"),
+            labelled("Seed: the same seed and the same results give the same suggestions", seed),
+            filled.words("seed"),
+            class_="more",
+            open=any(filled.get(one).strip() for one in rare) or None,
+        ),
+        class_="rules",
     )
 
 
@@ -238,9 +353,16 @@ def _upload_form(request: Request) -> Markup:
 
 
 def table_page(
-    request: Request, key: str, table: UploadedTable, typed: Mapping[str, str], problem: str = "", status: int = 200
+    request: Request,
+    key: str,
+    table: UploadedTable,
+    typed: Mapping[str, str],
+    problem: str = "",
+    status: int = 200,
+    at: str = "",
 ) -> HTMLResponse:
     """Return the page that shows how a table was read, before its study is created."""
+    filled = Filled(typed, problem, at)
     rows = [_column_row(i, name, values, typed) for i, (name, values) in enumerate(table.columns.items())]
     top = tag("tr", [tag("th", title, scope="col") for title in ("Column", "Read as", "First rows", "Use")])
     caption = tag("caption", "The columns of the table", class_="unseen")
@@ -248,15 +370,16 @@ def table_page(
         request,
         "/new/candidates",
         hidden("key", key),
-        _common_fields(typed),
-        _goals_fields(typed),
+        _common_fields(filled),
+        _result_fields(filled),
+        _goals_fields(filled),
         tag("table", caption, tag("thead", top), tag("tbody", rows), class_="sheet"),
         tag("p", tag("button", "Create the study", class_="main")),
     )
     return full_page(
         request,
         f"{len(table.rows):,} candidates",
-        notices([problem] if problem else [], "wrong"),
+        notices([sentence(problem)] if problem else [], "wrong"),
         notices(table.notes),
         tag("section", inner, class_="card"),
         status=status,
@@ -280,156 +403,6 @@ def _column_row(i: int, name: str, values: Sequence[Any], typed: Mapping[str, st
         tag("td", first, ", …" if len(values) > PREVIEW else "", data_label="First rows"),
         tag("td", use, data_label="Use"),
     )
-
-
-# Parameters that were filled in
-
-
-def options_of(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return goal or goals, aim and budget of the new study."""
-    if typed.get("goal") not in dict(GOALS) or typed.get("aim") not in dict(AIMS):
-        raise ValueError("The goal, or what counts, is missing; choose one of the list")
-    goals = goals_of(typed)
-    options: dict[str, Any] = {"goal": typed["goal"]} if goals is None else {"goals": goals}
-    options["aim"] = typed["aim"]
-    if typed.get("budget", "").strip():
-        value, _ = parse_number(typed["budget"])
-        if value != round(value) or not 1 <= value <= MAX_BUDGET:
-            raise ValueError(
-                f"The number of experiments is {typed['budget'].strip()}; give a whole number from 1 to "
-                f"{MAX_BUDGET:,}, or leave it empty"
-            )
-        options["budget"] = int(value)
-    return options
-
-
-def goals_of(typed: Mapping[str, str]) -> Goals | None:
-    """Return the goals that were filled in; None if there is one result. A ValueError names the output."""
-    rows = _output_rows(typed)
-    if typed.get("goal") != "goals":
-        if rows:
-            chosen = dict(GOALS).get(typed.get("goal", ""), "one result")
-            raise ValueError(f"Outputs are filled in, but “{chosen}” is chosen; choose “{SEVERAL}”, or clear them")
-        return None
-    goals: dict[str, Goal] = {}
-    for i in rows[:MAX_OUTPUTS]:
-        name = typed.get(f"output-name-{i}", "").strip()
-        if not name:
-            raise ValueError(f"Output {i + 1} has no name; give it one, or clear its row")
-        if len(name) > MAX_NAME:
-            raise ValueError(f"The name of output {i + 1} has {len(name)} characters; give at most {MAX_NAME}")
-        if name in goals:
-            raise ValueError(f"There are two outputs {shortened(name, VALUE)!r}; give each its own name")
-        try:
-            goals[name] = _goal_of(typed, i)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"Output {shortened(name, VALUE)!r}: {error}") from None
-    if not goals:
-        raise ValueError("There is no output; give the name of at least one")
-    if not any(isinstance(goal, Objective) for goal in goals.values()):
-        raise ValueError("No output is made large, made small or matched to a target; choose that for one at least")
-    return Goals.of(goals)
-
-
-def _goal_of(typed: Mapping[str, str], i: int) -> Goal:
-    kind, texts = (
-        typed.get(f"output-kind-{i}", ""),
-        [typed.get(f"output-{one}-{i}", "") for one in ("number", "within")],
-    )
-    number, within = (parse_number(text)[0] if text.strip() else None for text in texts)
-    if within is not None and kind != "match":
-        raise ValueError("it has a distance, but no target; clear the distance, or choose “match a target”")
-    if number is None and kind in ("match", "least", "most"):
-        raise ValueError(f"{NUMBERS[kind].lower()} is empty; give a number")
-    match kind:
-        case "max":
-            return Max(number)
-        case "min":
-            return Min(number)
-        case "match":
-            if within is None:
-                raise ValueError("the distance from the target that you would accept is empty; give a number")
-            return Match(number or 0.0, within)
-        case "least":
-            return AtLeast(number or 0.0)
-        case "most":
-            return AtMost(number or 0.0)
-        case "watch":
-            if number is not None:
-                raise ValueError("it is only watched, but has a number; clear the number, or say what it is for")
-            return None
-    raise ValueError("what it is for is missing; choose one of the list")
-
-
-def space_of(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the parameters that were filled in. A ValueError names the one that cannot be used."""
-    space: dict[str, Any] = {}
-    rows = sorted(int(key[5:]) for key in typed if re.fullmatch(r"name-(?:0|[1-9][0-9]{0,2})", key))
-    for i in rows[:MAX_PARAMETERS]:
-        name = typed[f"name-{i}"].strip()
-        if not name:
-            if any(typed.get(f"{key}-{i}", "").strip() for key in ("lo", "hi", "options")):
-                raise ValueError(f"Parameter {i + 1} has no name; give it one, or clear its row")
-            continue
-        if name in space:
-            raise ValueError(f"There are two parameters {shortened(name, VALUE)!r}; give each its own name")
-        try:
-            space[name] = _parameter_of(typed, i)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"Parameter {shortened(name, VALUE)!r}: {error}") from None
-    if not space:
-        raise ValueError("There is no parameter; give at least one with a name")
-    return space
-
-
-def _parameter_of(typed: Mapping[str, str], i: int) -> Any:
-    kind, unit = typed.get(f"kind-{i}", "number"), typed.get(f"unit-{i}", "").strip()
-    if kind == "choice":
-        options = [option.strip() for option in re.split(r"[,;\n]", typed.get(f"options-{i}", "")) if option.strip()]
-        if len(options) < 2:
-            raise ValueError("give at least two options, separated by commas")
-        return Choice(tuple(options))
-    if kind == "fidelity" and typed.get(f"log-{i}") == "on":
-        raise ValueError("its steps have no logarithmic scale; clear the box, or choose another kind")
-    if kind == "fidelity" and typed.get(f"options-{i}", "").strip():
-        if any(typed.get(f"{end}-{i}", "").strip() for end in ("lo", "hi")):
-            raise ValueError("it has options and steps; clear the options, or clear “From” and “To”")
-        return Fidelity(_levels_of(typed[f"options-{i}"]), unit=unit)
-    ends = []
-    for end, title in (("lo", "From"), ("hi", "To")):
-        text = typed.get(f"{end}-{i}", "").strip()
-        if not text and kind == "fidelity":
-            raise ValueError(f"“{title}” is empty; give the first and the last step, or levels as options")
-        if not text:
-            raise ValueError(f"“{title}” is empty; give the smallest and the largest value")
-        ends.append(parse_number(text)[0])
-    log = typed.get(f"log-{i}") == "on"
-    if kind in ("whole", "fidelity"):
-        if any(end != round(end) for end in ends):
-            other = "number" if kind == "whole" else "one of a list"
-            raise ValueError(f"give whole numbers, or choose the kind “{other}”")
-        if kind == "fidelity":
-            return Fidelity(int(ends[0]), int(ends[1]), unit=unit)
-        return Int(int(ends[0]), int(ends[1]), log, unit=unit)
-    return Real(ends[0], ends[1], log, unit=unit)
-
-
-def _levels_of(typed: str) -> list[Any]:
-    """Return the levels of a fidelity: texts, or pairs of a text and a cost where costs are given.
-
-    Semicolons or lines separate them where there are any, so that a cost may have a decimal comma.
-    """
-    levels: list[Any] = []
-    for part in re.split(r"[;\n]" if re.search(r"[;\n]", typed.strip()) else ",", typed):
-        name, colon, cost = part.strip().rpartition(":")
-        if not part.strip():
-            continue
-        if colon and not name.strip():
-            raise ValueError(f"the cost {shortened(cost.strip(), VALUE)!r} has no level; write it as “coarse: 1”")
-        if colon and not cost.strip():
-            raise ValueError(f"the level {shortened(name.strip(), VALUE)!r} has no cost after its colon; give a number")
-        levels.append((name.strip(), parse_number(cost)[0]) if colon else part.strip())
-    return levels
 
 
 # Candidates that were uploaded

@@ -35,8 +35,10 @@ TRIAL: dict[str, Any] = {
         "origin": {"enum": list(get_args(Origin))},
         "repeats": {"type": "integer"},
         "constraints": {"type": "array", "items": {"type": "number"}},
-        "why": {"type": ["string", "null"], "description": "why the trial failed or was stopped"},
+        "why": {"type": ["string", "null"], "description": "why the trial failed, was stopped or was rejected"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
+        "suggested": {"description": "the point that was suggested, if the trial was done at another one; else null"},
+        "notes": {"type": "array", "items": {"type": "object"}, "description": "who did and wrote what, and when"},
         **dict.fromkeys(FLOAT_FIELDS, NULLABLE),
         "outputs": {**BY_OUTPUT, "description": "what was measured so far, in a study with goals"},
         "output_noise_var": {**BY_OUTPUT, "description": "as noise_var, for outputs that have one"},
@@ -58,6 +60,11 @@ MEASURED: dict[str, Any] = {
         **{"type": "array", "items": {"type": "number"}},
         "description": "constraints measured together with y; one is satisfied if it is <= 0",
     },
+}
+NOTE: dict[str, Any] = {
+    "text": {"type": "string"},
+    "who": {"type": "string"},
+    "files": {"type": "array", "items": {"type": "string"}, "description": "names alone"},
 }
 # In place of y in a study with goals.
 OUTPUTS = {**BY_OUTPUT, "description": "measured outputs by name; others may follow in another request"}
@@ -176,7 +183,18 @@ def _post_paths(batch: int) -> dict[str, Any]:
             conflict,
         ),
         "/api/retract": _post("Retract the outcome of a trial.", number, ONE_TRIAL, conflict),
-        "/api/reject": _post("Record that a trial will not be evaluated.", number, ONE_TRIAL, conflict),
+        "/api/reject": _post(
+            "Record that a trial will not be evaluated, and why.",
+            _object({"number": NUMBER, "why": {"type": "string"}}, "number"), ONE_TRIAL, conflict,
+        ),
+        "/api/move": _post(
+            "Record that a pending trial is done at another point than suggested. It keeps its number.",
+            _object({"number": NUMBER, "x": POINT}, "number", "x"), ONE_TRIAL, conflict,
+        ),
+        "/api/annotate": _post(
+            "Write a note beside a trial: a text, who wrote it, and the names of files. No suggestion depends on it.",
+            _object({"number": NUMBER, **NOTE}, "number"), ONE_TRIAL, {},
+        ),
         "/api/forget": _post("Withdraw a pending trial, as if it had never been suggested.", number, number, conflict),
         "/api/choose": _post(
             "Return the point with the best predicted output among those that meet conditions, in a study with goals.",

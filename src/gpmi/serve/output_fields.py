@@ -14,6 +14,7 @@ from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.cell_parsing import ParsedCell
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
+from gpmi.trials.units import Units
 
 Cell = tuple[int, int]  # the number of a trial and the index of an output
 _CELL = re.compile(r"y-([0-9]{1,9})(?:-([0-9]{1,3}))?")
@@ -26,10 +27,12 @@ class OutputField:
     index: int
     name: str | None  # None: the result of a study without goals
     goal: Goal = None
+    unit: str = ""
 
     @property
     def title(self) -> str:
-        return "Result" if self.name is None else shortened(self.name, VALUE)
+        name = "Result" if self.name is None else shortened(self.name, VALUE)
+        return f"{name} ({self.unit})" if self.unit else name
 
     @property
     def suffix(self) -> str:
@@ -97,11 +100,12 @@ class OutputField:
         return f"{self.title} is {'above' if above else 'below'} {rounded(self.goal.value)}"
 
 
-def outputs_of(goals: Goals | None) -> tuple[OutputField, ...]:
+def outputs_of(goals: Goals | None, units: Units | None = None) -> tuple[OutputField, ...]:
     """Return the outputs of a study, in their order."""
     if goals is None:
-        return (OutputField(0, None),)
-    return tuple(OutputField(i, name, goal) for i, (name, goal) in enumerate(goals.items()))
+        return (OutputField(0, None, unit=units if isinstance(units, str) else ""),)
+    own = units if isinstance(units, dict) else {}
+    return tuple(OutputField(i, name, goal, own.get(name, "")) for i, (name, goal) in enumerate(goals.items()))
 
 
 def purpose_of(goal: Goal) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -15,23 +16,26 @@ from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
 from gpmi.serve.front_page import ChoiceInput
 from gpmi.serve.live_updates import TooManyWatchers
-from gpmi.serve.page_layout import full_page, labelled, message_page, notices
+from gpmi.serve.page_layout import full_page, hidden, labelled, message_page, notices
+from gpmi.serve.print_sheet import PLATES, sheet_body, sheet_csv
+from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
 from gpmi.serve.trial_page import InvalidForm, trial_body
-from gpmi.serve.trial_table import distinguished, trials_table
+from gpmi.serve.trial_table import distinguished, matches, trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
 from gpmi.views.html.markup import Child, tag
 from gpmi.views.html.report import POLICY as REPORT_POLICY
 
 PAGE_SIZE = 50  # trials on one page; our choice
+MAX_SEARCH = 200  # characters; our choice
 STATUSES = {
     "told": "results",
     "pending": "waiting",
     "stopped": "stopped",
     "failed": "failed",
-    "rejected": "rejected",
+    "rejected": "skipped",
     "retracted": "retracted",
 }
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -112,7 +116,7 @@ async def study(request: Request, session: Session) -> Response:
 async def events(request: Request, session: Session) -> Response:
     live = state_of(request).live(session)
     live.check_capacity()
-    return StreamingResponse(live.events(), media_type="text/event-stream")
+    return StreamingResponse(live.events(), media_type="text/event-stream", headers=UNBUFFERED)
 
 
 @with_session
@@ -123,19 +127,31 @@ async def trials(request: Request, session: Session) -> Response:
         live.note_seq(snapshot.seq)
         live.up_to_date()
     status = request.query_params.get("status", "")
+    sought = request.query_params.get("q", "")[:MAX_SEARCH]
+    words = sought.casefold().split()
     found = [trial for trial in snapshot.trials if status not in STATUSES or trial.status == status][::-1]
+    if words:
+        found = [trial for trial in found if matches(session, snapshot, trial, words)]
+    query = f"&{urlencode({'q': sought})}" if words else ""
     last = max(1, -(-len(found) // PAGE_SIZE))
     asked = request.query_params.get("page", "1")
     number = min(max(1, int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else 1), last)
     at = f"/study/{session.slug}"
     shown = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-    filters = [tag("a", "all", href=f"{at}/trials", aria_current=None if status in STATUSES else "true")]
+    filters = [
+        tag(
+            "a",
+            "all",
+            href=f"{at}/trials{query.replace('&', '?', 1)}",
+            aria_current=None if status in STATUSES else "true",
+        )
+    ]
     for one, text in STATUSES.items():
         if one == "stopped" and session.space.fidelity is None:
             continue
-        here = f"{at}/trials?status={one}"
+        here = f"{at}/trials?status={one}{query}"
         filters.append(tag("a", text, href=here, aria_current="true" if status == one else None))
-    more = f"&status={status}" if status in STATUSES else ""
+    more = query + (f"&status={status}" if status in STATUSES else "")
     turns = [
         tag("a", text, href=f"{at}/trials?page={to}{more}")
         for text, to in (("Newer", number - 1), ("Older", number + 1))
@@ -143,13 +159,35 @@ async def trials(request: Request, session: Session) -> Response:
     ]
     count = f"{len(found)} trials" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
-        trials_table(session, shown, distinguished(session, snapshot, live), at, "Trials, the newest first")
+        trials_table(
+            session,
+            shown,
+            distinguished(session, snapshot, live),
+            at,
+            "Trials, the newest first",
+            snapshot=snapshot,
+            signed=True,
+        )
         if shown
         else tag("p", "There are no such trials.", class_="empty")
     )
     return full_page(
         request,
         f"Trials of {session.title}",
+        tag(
+            "form",
+            labelled(
+                "Search",
+                tag("input", type="search", name="q", value=sought, id="q"),
+                "A name, a note, a file, a number: all words must be there.",
+            ),
+            hidden("status", status) if status in STATUSES else None,
+            tag("button", "Search", class_="second"),
+            method="get",
+            action=f"{at}/trials",
+            class_="search",
+            role="search",
+        ),
         tag("p", [[one, " "] for one in filters], class_="filters"),
         tag("div", tag("p", count, class_="muted"), table, id="trials", data_live=True, class_="card"),
         tag("p", [[one, " "] for one in turns], class_="filters"),
@@ -193,6 +231,24 @@ async def show_trial(
 async def csv(request: Request, session: Session) -> Response:
     text = await run_in_threadpool(text_of, session.reader, ".csv")
     headers = {"content-disposition": f'attachment; filename="{session.slug}.csv"'}
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@with_session
+async def sheet(request: Request, session: Session) -> Response:
+    """Return the experiments that are waiting, as a sheet for the bench."""
+    snapshot = await run_in_threadpool(session.snapshot)
+    plate = request.query_params.get("plate", "")
+    plate = plate if plate in PLATES else ""
+    body = sheet_body(session, snapshot, plate)
+    return full_page(request, f"To do: {session.title}", body, links=study_links(session), class_="sheet-page")
+
+
+@with_session
+async def sheet_as_csv(request: Request, session: Session) -> Response:
+    snapshot = await run_in_threadpool(session.snapshot)
+    text = sheet_csv(snapshot, request.query_params.get("plate", ""))
+    headers = {"content-disposition": f'attachment; filename="{session.slug}-to-do.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
@@ -257,6 +313,8 @@ ROUTES = [
     Route("/study/{slug}/events", events),
     Route("/study/{slug}/trials", trials),
     Route("/study/{slug}/trials.csv", csv),
+    Route("/study/{slug}/sheet", sheet),
+    Route("/study/{slug}/sheet.csv", sheet_as_csv),
     Route("/study/{slug}/report", report),
     Route("/study/{slug}/trial/{number}", trial),
     Route("/{rest:path}", not_found),

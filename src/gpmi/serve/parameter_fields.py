@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ class ParameterField:
     lo: float | None = None
     hi: float | None = None
     log: bool = False
+    step: float | None = None  # of a number that an instrument sets
 
     @property
     def varies(self) -> bool:
@@ -54,10 +56,15 @@ class ParameterField:
             value = value.item()
         if not isinstance(value, float):
             return shortened(str(value), VALUE)
+        if self.step is not None:
+            decimals = max(-Decimal(repr(one)).as_tuple().exponent for one in (self.step, self.lo or 0.0))  # type: ignore[operator]
+            if decimals <= 9 and round(value, max(decimals, 0)) == value:
+                return f"{value:.{max(decimals, 0)}f}"
         if self.log or self.lo is None or self.hi is None or not value:
             return f"{value:.4g}"
         decimals = max(0, math.ceil(math.log10(RESOLUTION / (self.hi - self.lo))))
-        return f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
+        text = f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
+        return text if float(text) else "0"
 
     def parse(self, typed: str) -> Any:
         """Read a value that somebody typed. Raise a ValueError if it is not a value of this parameter."""
@@ -105,7 +112,7 @@ def _field(key: str | int, part: Any) -> ParameterField:
     name = _name(key)
     match part:
         case Real():
-            return ParameterField(key, name, "number", part.unit, lo=part.lo, hi=part.hi, log=part.log)
+            return ParameterField(key, name, "number", part.unit, lo=part.lo, hi=part.hi, log=part.log, step=part.step)
         case Int():
             return ParameterField(key, name, "whole", part.unit, lo=part.lo, hi=part.hi, log=part.log)
         case Choice():

@@ -49,6 +49,7 @@ HEADERS = {
     "x-frame-options": "DENY",
     "cache-control": "no-store",
 }
+UNBUFFERED = {"x-accel-buffering": "no"}  # of a stream of events: tells nginx to pass each one on at once
 
 
 @dataclass(frozen=True)
@@ -59,17 +60,20 @@ class AccessRules:
     token: str | None = None  # None if only this machine can connect
     port: int = 0  # part of the cookie's name, because all ports of a host share their cookies
     form_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # in every form of our pages
+    public_url: str | None = None  # where visitors find a proxy in front of the server, without a path
 
     @staticmethod
-    def of(host: str, port: int, token: str | None) -> AccessRules:
+    def of(host: str, port: int, token: str | None, public_url: str | None = None) -> AccessRules:
         """Make the rules for a host. If other machines can connect and no token is given, one is generated."""
+        if public_url is not None:
+            public_url = _checked_public_url(public_url)
         if token is not None and len(token) < MIN_TOKEN_LENGTH:
             raise ValueError(
                 f"the token has {len(token)} characters; give at least {MIN_TOKEN_LENGTH}, or leave it out to get one"
             )
-        if token is None and host not in LOCAL_HOSTS:
+        if token is None and (host not in LOCAL_HOSTS or public_url is not None):
             token = secrets.token_urlsafe(24)
-        return AccessRules(host, token, port)
+        return AccessRules(host, token, port, public_url=public_url)
 
     @property
     def cookie_name(self) -> str:
@@ -86,6 +90,8 @@ class AccessRules:
         if not name:
             return False
         if name in LOCAL_HOSTS or name == self.host.lower():
+            return True
+        if self.public_url is not None and name == _host_and_netloc(self.public_url)[0]:
             return True
         if self.host not in ANY_HOST:
             return False
@@ -110,8 +116,20 @@ class AccessRules:
 
     def set_cookie(self, response: Response) -> Response:
         """Store the token in the browser, out of reach of scripts and of other sites."""
-        response.set_cookie(self.cookie_name, self.cookie_value, httponly=True, samesite="lax", path="/")
+        secure = self.public_url is not None and self.public_url.startswith("https:")
+        response.set_cookie(self.cookie_name, self.cookie_value, httponly=True, secure=secure, samesite="lax", path="/")
         return response
+
+
+def _checked_public_url(url: str) -> str:
+    """Return the URL of a proxy without the slash at its end, or raise if it is not one."""
+    host, netloc = _host_and_netloc(url)
+    bare = url.lower().rstrip("/")
+    if not host or "@" in netloc or bare not in (f"http://{netloc}", f"https://{netloc}"):
+        raise ValueError(
+            f"public_url is {url!r}; give the address that visitors type, without a path, such as https://lab.example.org"
+        )
+    return bare
 
 
 def secrets_equal(first: str, second: str) -> bool:

@@ -49,11 +49,14 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise AssertionError  # port 0 is always free
 
 
-def url_of(host: str, port: int, token: str | None) -> str:
+def url_of(host: str, port: int, token: str | None, public_url: str | None = None) -> str:
     """Return the URL to open in a browser."""
+    query = f"?token={token}" if token else ""
+    if public_url is not None:
+        return f"{public_url}/{query}"
     name = "127.0.0.1" if host in LOCAL_HOSTS else socket.gethostname() if host in ANY_HOST else host
     name = f"[{name}]" if ":" in name else name
-    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+    return f"http://{name}:{port}/{query}"
 
 
 class TimedProtocol(H11Protocol):
@@ -126,6 +129,7 @@ def run(
     host: str = "127.0.0.1",
     port: int | None = None,
     token: str | None = None,
+    public_url: str | None = None,
     browser: bool = False,
     say: Callable[[str], Any] = print,
 ) -> None:
@@ -134,11 +138,11 @@ def run(
     studies = catalogue.studies()
     if name is not None and not studies:
         raise ValueError(f"there is no study {name!r} in {catalogue.display_address!r}; leave out --name to see all")
-    access = AccessRules.of(host, 0, token)
+    access = AccessRules.of(host, 0, token, public_url)
     sock = listen(host, port)
     actual_port = int(sock.getsockname()[1])
     access = replace(access, port=actual_port)
-    url = url_of(host, actual_port, access.token)
+    url = url_of(host, actual_port, access.token, access.public_url)
     if len(studies) == 1:
         catalogue.session(studies[0].slug)  # opened now, so that the first page is as fast as the next
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from gpmi.serve.model_worker import ChosenPoint, ModelWorker
 from gpmi.serve.output_fields import OutputField, lacking_outputs, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
+from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
@@ -55,6 +56,8 @@ class StudySnapshot:
     leases: Mapping[int, Lease]
     outputs: tuple[OutputField, ...]
     missing: Mapping[int, tuple[str, ...]]  # the objectives and limits that trials with results wait for, by number
+    annotations: Mapping[int, tuple[Annotation, ...]] = field(default_factory=dict)  # by the number of the trial
+    suggested: Mapping[int, Point] = field(default_factory=dict)  # of trials that were done otherwise
 
     @property
     def incomplete(self) -> tuple[Trial, ...]:
@@ -112,7 +115,7 @@ class Session:
 
     @cached_property
     def outputs(self) -> tuple[OutputField, ...]:
-        return outputs_of(self.goals)
+        return outputs_of(self.goals, self.reader.optimizer.units)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
@@ -138,7 +141,12 @@ class Session:
         seq = self.reader.seq
         trials, leases = optimizer.trials, self.reader.leases()
         missing = {} if self.goals is None else missing_outputs(trials, self.goals)
-        return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, leases, self.outputs, missing)
+        beside = dict(optimizer.log.annotations), dict(optimizer.log.suggested)
+        return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, leases, self.outputs, missing, *beside)
+
+    def annotations(self, number: int) -> tuple[Annotation, ...]:
+        """Return the remarks about a trial."""
+        return self.reader.annotations(number)
 
     def trial(self, number: int) -> Trial:
         """Return a trial by its number."""
@@ -187,6 +195,25 @@ class Session:
         varied = [field for field in self.fields if field.varies and field.of(x) is not None]
         return self.ask(1, {field.key: field.of(x) for field in varied})[0]
 
+    def move(self, number: int, x: Point) -> Trial:
+        """Record that a pending trial is done at another point than suggested."""
+        current = self.trial_or_withdrawn(number)
+        if current.status != "pending":
+            raise Conflict(current, self._withdrawn(number))
+        try:
+            return self.writer.move(number, x)
+        except ValueError:
+            current = self.trial_or_withdrawn(number)
+            if current.status != "pending":  # somebody was faster
+                raise Conflict(current, self._withdrawn(number)) from None
+            raise
+
+    def annotate(
+        self, number: int, text: str = "", *, who: str | None = None, files: Sequence[str] = (), did: str | None = None
+    ) -> Annotation:
+        """Write a remark beside a trial."""
+        return self.writer.annotate(number, text, who=who, files=files, did=did)
+
     def tell(
         self,
         number: int,
@@ -205,12 +232,12 @@ class Session:
         more: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
         if isinstance(y, Mapping):
             return self._tell_outputs(number, y, more, again=again)
-        current = self._trial_or_withdrawn(number)
+        current = self.trial_or_withdrawn(number)
         if current.status in OPEN:
             try:
                 return self.writer.tell(number, y, **more)
             except ValueError:
-                current = self._trial_or_withdrawn(number)  # somebody was faster, or the value cannot be used
+                current = self.trial_or_withdrawn(number)  # somebody was faster, or the value cannot be used
                 if current.status in OPEN:
                     raise
         if again:
@@ -223,7 +250,7 @@ class Session:
         """Record the outputs of a trial that it lacks."""
         self.reader.optimizer.outcome_of(y, **more)  # refuses what is not an output, and what is not a number
         with self._telling:
-            current = self._trial_or_withdrawn(number)
+            current = self.trial_or_withdrawn(number)
             if again and current.status not in OPEN:
                 return self.writer.tell(current.x, y, **more)
             known = {name: value for name, value in current.outputs.items() if name in y}
@@ -241,10 +268,14 @@ class Session:
     def _withdrawn(self, number: int) -> str | None:
         return "was withdrawn" if number in self.reader.optimizer.log.forgotten else None
 
-    def _trial_or_withdrawn(self, number: int) -> Trial:
+    def trial_or_withdrawn(self, number: int) -> Trial:
         """Return a trial by its number; for a withdrawn one, a retracted trial at its point."""
         x = self.reader.refresh().log.forgotten.get(number)
         return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
+
+    def check(self, y: float | Mapping[str, float], details: Mapping[str, Any]) -> None:
+        """Refuse a value that cannot be recorded."""
+        self.reader.optimizer.outcome_of(y, **details)
 
     def observe(self, x: Point, y: float | Mapping[str, float], **more: Any) -> Trial:
         """Record a value at a point that was not suggested."""
@@ -300,14 +331,14 @@ class Session:
             raise Conflict(current)
         return current if current.status == "retracted" else self.writer.retract(number)
 
-    def reject(self, number: int) -> Trial:
-        """Record that a trial will not be evaluated."""
+    def reject(self, number: int, why: str | None = None) -> Trial:
+        """Record that a trial will not be evaluated, and why."""
         current = self.trial(number)
         if current.status == "rejected":
             return current
         if current.status != "pending":
             raise Conflict(current)
-        return self.writer.reject(number)
+        return self.writer.reject(number, why)
 
     def forget(self, number: int) -> None:
         """Withdraw a pending trial, as if it had never been suggested."""
@@ -349,7 +380,7 @@ def describe_outcome(trial: Trial) -> str:
             at = f" at step {trial.curve[-1].step}" if trial.curve else ""
             return f"was stopped{at}{f': {trial.why}' if trial.why else ''}"
         case "rejected":
-            return "was rejected, so it will not be evaluated"
+            return f"was skipped, so it will not be evaluated{f': {trial.why}' if trial.why else ''}"
         case "retracted":
             return "had a value that was retracted"
     return "is still waiting for its result"

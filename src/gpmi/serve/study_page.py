@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from gpmi.serve.bench_entry import can_be_moved, entry_fold, remembered_name, used_control, who_field
 from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.output_fields import Cell, OutputField
 from gpmi.serve.page_layout import form, hidden, labelled, notices, select
-from gpmi.serve.parameter_fields import ParameterField, format_point
+from gpmi.serve.parameter_fields import ParameterField
 from gpmi.serve.session import MAX_BATCH, Session, StudySnapshot
 from gpmi.serve.summary import pictures, summary_card
 from gpmi.serve.trial_table import recent_results
@@ -19,7 +20,9 @@ from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
 
 MAX_ROWS = 200  # trials waiting for a result that one page shows; our choice
-MAX_CELLS = 1600  # cells of these trials, and of those that lack outputs: well below MAX_FIELDS of a form; our choice
+MAX_CELLS = 2400  # fields of these trials; with those that lack outputs below MAX_FIELDS of a form; our choice
+BESIDE = 3  # fields of a row besides its outputs and parameters: a note, files, and a reason
+SHOWN = 2  # trials that a narrow page shows at first; lab.css has the same number; our choice
 MAX_COLUMNS = 9  # of a table that does not scroll; our choice
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
@@ -37,6 +40,9 @@ class InvalidInput:
     own: Mapping[str, str] = field(default_factory=dict)
     own_problem: str = ""
     choice: ChoiceInput | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)  # the fields of `bench_entry`
+    beside_problems: Mapping[int, str] = field(default_factory=dict)  # by the number of the trial
+    who: str | None = None
 
 
 def study_body(
@@ -48,7 +54,9 @@ def study_body(
     choice: ChoiceInput | None = None,
 ) -> Markup:
     """Return everything below the heading."""
-    at = f"/study/{session.slug}"
+    at, shown = f"/study/{session.slug}", rejected.choice or choice
+    front = front_card(session, snapshot, live, at) if session.has_front else None
+    recipe = choice_card(request, session, snapshot, shown, at) if session.goals is not None else None
     return joined(
         tag(
             "div",
@@ -57,9 +65,24 @@ def study_body(
             recent_results(session, snapshot, live, at),
             class_="columns",
         ),
-        front_card(session, snapshot, live, at) if session.has_front else None,
-        choice_card(request, session, snapshot, rejected.choice or choice, at) if session.goals is not None else None,
+        _fold("front", "The best trade-offs so far", front),
+        _fold("recipe", "Find a recipe", recipe, keep=shown is not None),
         pictures(live),
+    )
+
+
+def _fold(name: str, title: str, card: Markup | None, *, keep: bool = False) -> Markup | None:
+    """Return a card in a fold, which the script closes where there is little room, unless it has an answer to show."""
+    if not card:
+        return None
+    return tag(
+        "details",
+        tag("summary", title),
+        card,
+        id=f"{name}-fold",
+        open=True,
+        data_keep="yes" if keep else None,
+        class_="card fold picture around",
     )
 
 
@@ -68,18 +91,19 @@ def study_body(
 
 def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str) -> Markup:
     """Return the table of waiting trials with a cell for each result, and the forms below it."""
-    most = min(MAX_ROWS, max(1, MAX_CELLS // len(session.outputs)))
+    most = min(MAX_ROWS, max(1, MAX_CELLS // (len(session.outputs) + len(session.fields) + BESIDE)))
     waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
     nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
     if session.goals is None:
         paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 else None
-        table = _results_form(request, at, _waiting_table(session, waiting, rejected), paste)
+        table = _results_form(request, at, rejected, _waiting_table(session, snapshot, waiting, rejected), paste)
         tables = tag("div", table if waiting else nothing, id="waiting", data_live="rows")
     else:  # one form, so that saving one table does not lose what was typed into the other one
-        first = _waiting_table(session, waiting, rejected) if waiting else nothing
+        first = _waiting_table(session, snapshot, waiting, rejected) if waiting else nothing
         tables = _results_form(
             request,
             at,
+            rejected,
             tag("div", first, id="waiting", data_live="rows"),
             tag("div", _incomplete_table(session, snapshot, incomplete, rejected), id="incomplete", data_live="rows"),
             _paste_box(session, rejected, len(waiting)),
@@ -88,6 +112,11 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
     without_row = [
         f"{problem} You typed: {typed}" if (typed := _typed(rejected, number)) else problem
         for (number, _), problem in rejected.problems.items()
+        if number not in shown
+    ]
+    without_row += [
+        f"{problem} You typed: {_typed_beside(rejected, number)}"
+        for number, problem in rejected.beside_problems.items()
         if number not in shown
     ]
     return tag(
@@ -107,25 +136,37 @@ def _typed(rejected: InvalidInput, number: int) -> str:
     return ", ".join(text for (one, _), text in rejected.cells.items() if one == number)
 
 
-def _results_form(request: Request, at: str, *tables: Child) -> Markup:
+def _typed_beside(rejected: InvalidInput, number: int) -> str:
+    mine = (text for name, text in rejected.beside.items() if str(number) in name.split("-") and text.strip())
+    return ", ".join([*mine, _typed(rejected, number)])
+
+
+def _results_form(request: Request, at: str, rejected: InvalidInput, *tables: Child) -> Markup:
     return form(
         request,
         f"{at}/results",
         tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses
         *tables,
+        tag("div", who_field(request, rejected.who), class_="who"),
         tag("p", tag("button", "Save results", class_="main"), class_="save"),
         id="results",
         autocomplete="off",
     )
 
 
-def _waiting_table(session: Session, waiting: Sequence[Trial], rejected: InvalidInput) -> Markup:
+def _waiting_table(
+    session: Session, snapshot: StudySnapshot, waiting: Sequence[Trial], rejected: InvalidInput
+) -> Markup:
     steps = [tag("p", f"The result is the value at {one.name} {one.options[0]}.", class_="muted")
              for one in session.fields if one.kind == "steps"]  # fmt: skip
     return joined(
         hidden("order", ",".join(str(trial.number) for trial in waiting)),
         *steps,
-        _table(session, waiting, rejected, "Experiments to do, with a cell for each result"),
+        _table(session, snapshot, waiting, rejected, "Experiments to do, with a cell for each result"),
+        tag("button", f"Show all {len(waiting)} experiments", type="button", class_="second narrow", data_all="waiting")
+        if len(waiting) > SHOWN
+        else None,
+        tag("p", tag("a", "Print these experiments", href=f"/study/{session.slug}/sheet"), class_="print"),
     )
 
 
@@ -139,23 +180,25 @@ def _incomplete_table(
     if needed:
         names = {name for trial in needed for name in snapshot.missing[trial.number]}
         text = f"Still missing: {', '.join(one.title for one in session.outputs if one.name in names)}"
-        parts += [tag("h3", text), _table(session, needed, rejected, "Experiments that lack a result")]
+        parts += [tag("h3", text), _table(session, snapshot, needed, rejected, "Experiments that lack a result")]
     if others:
-        table = _table(session, others, rejected, "Experiments that may get more outputs")
+        table = _table(session, snapshot, others, rejected, "Experiments that may get more outputs")
         typed = any(number == trial.number for trial in others for number, _ in rejected.cells)
         text = f"Add outputs that nobody waits for ({len(others)} experiment{'s' if len(others) > 1 else ''})"
         parts.append(tag("details", tag("summary", text), table, open=typed or None, class_="more"))
     return parts
 
 
-def _table(session: Session, trials: Sequence[Trial], rejected: InvalidInput, caption: str) -> Markup:
+def _table(
+    session: Session, snapshot: StudySnapshot, trials: Sequence[Trial], rejected: InvalidInput, caption: str
+) -> Markup:
     shown = [one for one in session.fields if one.varies]
     labels = any(trial.label is not None for trial in trials)
     head: list[Child] = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown)]
     head += [_output_head(one) for one in session.outputs]
-    head += [tag("span", "No result", class_="unseen")] if session.goals is not None else []
+    head += [tag("span", "Anything else", class_="unseen")] if session.goals is not None else []
     top = tag("tr", [tag("th", title, scope="col") for title in head])
-    body = [_row(session, trial, labels, rejected) for trial in trials]
+    body = [_row(session, snapshot, trial, labels, rejected) for trial in trials]
     inner = tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", body)
     table = tag("table", *inner, class_="sheet" if session.goals is None else "sheet several")
     return table if len(head) <= MAX_COLUMNS else scrollable(caption, table)
@@ -166,27 +209,30 @@ def _output_head(output: OutputField) -> Child:
     return output.title if output.name is None else joined(output.title, goal)
 
 
-def _row(session: Session, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
+def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
     number, outputs = trial.number, session.outputs
-    fixed = set(trial.fixed or ())
-    cells = [
-        tag(
-            "td",
-            tag("span", text, tag("small", " fixed", class_="fixed") if one.key in fixed else None),
-            data_label=one.title,
-        )
-        for one, text in format_point(session.fields, trial.x)
-    ]
+    fixed, suggested = set(trial.fixed or ()), snapshot.suggested.get(number)
+    cells, movable = [], can_be_moved(trial)
+    for index, one in enumerate(session.fields):
+        if not one.varies:
+            continue
+        text = one.format(one.of(trial.x))
+        was = text if suggested is None else one.format(one.of(suggested))
+        notes = ["fixed"] if one.key in fixed else [f"suggested {was}"] if was != text else []
+        value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
+        control = used_control(one, trial, index, rejected.beside) if movable else None
+        cells.append(tag("td", value, control, data_label=one.title, class_="setting"))
     pending = trial.status == "pending"
+    fold = entry_fold(session, trial, rejected.beside, rejected.beside_problems.get(number), in_row=True)
     entries = [
-        _entry(one, number, rejected, _no_result(number) if one.name is None else None)
+        _entry(one, number, rejected, [fold, _no_result(number, rejected)] if one.name is None else None)
         if one.value(trial) is None
         else tag("td", one.format(trial), data_label=one.title, class_="told-value")
         for one in outputs
     ]
     if session.goals is not None:
         link = tag("a", "Change it", href=f"/study/{session.slug}/trial/{number}", aria_label=f"Change trial {number}")
-        entries.append(tag("td", _no_result(number) if pending else link, class_="other"))
+        entries.append(tag("td", fold, _no_result(number, rejected) if pending else link, class_="other"))
     return tag(
         "tr",
         tag("th", f"#{number}", scope="row", data_label="Trial"),
@@ -208,7 +254,8 @@ def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child
         id=name,
         name=name,
         value=rejected.cells.get(cell, ""),
-        inputmode="text",
+        inputmode="decimal",
+        enterkeyhint="done",
         aria_label=output.label(number),
         aria_invalid="true" if problem else None,
         aria_describedby=described if problem else None,
@@ -220,16 +267,17 @@ def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child
     return tag("td", control, message, more, data_label=output.title, class_="entry")
 
 
-def _no_result(number: int) -> Markup:
+def _no_result(number: int, rejected: InvalidInput) -> Markup:
     """Return the buttons for a trial that has no result."""
-    n = str(number)
+    n, why = str(number), rejected.beside.get(f"why-{number}", "")
     return tag(
         "details",
         tag("summary", "No result?", aria_label=f"No result of trial {number}?"),
-        labelled("Reason, if it failed", tag("input", type="text", name=f"why-{n}", maxlength="200")),
+        labelled("Reason", tag("input", type="text", name=f"why-{n}", value=why, maxlength="200")),
         tag("p", tag("button", "It failed", name="fail", value=n), " similar experiments are avoided from now on"),
-        tag("p", tag("button", "Cannot be done", name="reject", value=n), " it is not suggested again"),
+        tag("p", tag("button", "Skip it", name="reject", value=n), " it will not be done, and is not suggested again"),
         tag("p", tag("button", "Withdraw", name="forget", value=n), " as if it had never been suggested"),
+        open=bool(why) or None,
         class_="more",
     )
 
@@ -338,6 +386,7 @@ def _own_measurement(request: Request, session: Session, rejected: InvalidInput,
         form(
             request,
             f"{at}/observe",
+            hidden("who", remembered_name(request)),
             tag("p", "For an experiment that was not suggested.", class_="muted"),
             tag("div", controls, results, class_="grid"),
             tag("p", tag("button", "Add it", class_="second")),

@@ -7,7 +7,7 @@ import numpy as np
 from gpmi._support.text import rough, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import FrontSummary, StudySummary
+from gpmi.serve.model_worker import STATISTICS, FrontSummary, StudySummary
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.serve.trial_table import front_numbers
@@ -15,8 +15,10 @@ from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import superlative
 from gpmi.trials.goals import Objective
+from gpmi.views.html import Section
 from gpmi.views.html.markup import Child, Markup, tag
-from gpmi.views.html.overview import advice_line
+
+ADVICE = {"yes": "stop", "not yet": "go-on", "too early": "go-on", "careful": "distrust"}  # classes of report.css
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
@@ -110,24 +112,24 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
         same = best is not None and now.recommended == point_to_json(session.space, best.x)
         parts += [
             tag("h3", "The point to use"),
+            tag("p", "What should work best, judged from all results.", class_="muted"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
         ]
-    if now.why:
-        parts += [tag("h3", "Can I stop?"), advice_line(now.advice, now.why)]
-    if isinstance(now, FrontSummary) and now.lines:
-        lines = [tag("p", f"{name}: {text}") for name, text in now.lines]
-        parts.append(tag("details", tag("summary", "For statisticians"), lines))
-    if now.interval is not None:
-        parts.append(_statistics(now))
+    if now.answer:
+        parts += [tag("h3", "Can I stop?"), tag("p", now.answer, class_=f"advice {ADVICE[now.stop]}", id="answer")]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts
 
 
-def _statistics(now: StudySummary) -> Markup:
-    """Return the numbers behind the advice, folded."""
-    assert now.interval is not None and now.noise is not None
-    lines = [
+def _statistics(now: StudySummary) -> list[Child]:
+    """Return the numbers behind the answer."""
+    lines: list[str] = [now.why[:1].upper() + now.why[1:] + "."] if now.why else []
+    if isinstance(now, FrontSummary):
+        lines += [f"{name}: {text}" for name, text in now.lines]
+    if now.interval is None or now.noise is None:
+        return [tag("p", line) for line in lines]
+    lines += [
         f"The point to use falls short of the best possible result by at most {rough(now.interval[1])}, with "
         "probability 95 %, as far as the model can tell.",
         f"A single result has a noise of {rough(now.noise, 2)} (standard deviation).",
@@ -135,17 +137,34 @@ def _statistics(now: StudySummary) -> Markup:
     if now.believed is not None:
         low, middle, high = now.believed
         sd = 0.5 * abs(high - low)
-        lines.insert(0, f"Expected at the point to use: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}.")
-    return tag("details", tag("summary", "For statisticians"), [tag("p", line) for line in lines])
+        lines.insert(1, f"Expected at the point to use: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}.")
+    return [tag("p", line) for line in lines]
 
 
 def pictures(live: LiveUpdates) -> Markup:
+    """Return the pictures, each in a fold, and all that only statisticians need in one fold below them."""
     if live.pictures is None:
-        inner: Child = tag("p", "Pictures are being drawn …", class_="muted working")
-    else:
-        inner = [
-            tag("section", tag("h2", one.title, id=f"{one.id}-title"), Markup(one.html), id=one.id, class_="card",
-                aria_labelledby=f"{one.id}-title")
-            for one in live.pictures[1]
-        ]  # fmt: skip
-    return tag("div", inner, id="pictures", data_live=True)
+        return tag("div", tag("p", "Pictures are being drawn …", class_="muted working"), id="pictures", data_live=True)
+    plain = [_folded(one) for one in live.pictures[1] if one.id not in STATISTICS]
+    others = [_section(one) for one in live.pictures[1] if one.id in STATISTICS]
+    numbers = [] if live.summary is None else _statistics(live.summary[1])
+    inside = tag("div", numbers, class_="card") if numbers else None
+    fold = tag("details", tag("summary", "For statisticians"), inside, others, id="statistics", class_="card fold")
+    return tag("div", plain, fold if numbers or others else None, id="pictures", data_live=True)
+
+
+def _folded(one: Section) -> Markup:
+    """Return a section in a fold, which the script closes where there is little room."""
+    return tag(
+        "details",
+        tag("summary", tag("h2", one.title)),
+        Markup(one.html),
+        id=one.id,
+        open=True,
+        class_="card fold picture",
+    )
+
+
+def _section(one: Section) -> Markup:
+    return tag("section", tag("h2", one.title, id=f"{one.id}-title"), Markup(one.html), id=one.id,
+               aria_labelledby=f"{one.id}-title")  # fmt: skip

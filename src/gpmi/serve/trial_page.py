@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from starlette.requests import Request
 
 from gpmi._support.text import round_to_sd
+from gpmi.serve.bench_entry import WHO, entry_fold, remembered_name
 from gpmi.serve.output_fields import lacking_outputs
 from gpmi.serve.page_layout import form, hidden, labelled, notices
 from gpmi.serve.parameter_fields import format_step
@@ -38,6 +39,7 @@ class InvalidForm:
     typed: Mapping[int, str]  # by the index of the output
     problem: str
     step: str = ""  # typed for a step of a fidelity
+    beside: Mapping[str, str] = field(default_factory=dict)  # a note, files, other values, and the reason ("why")
 
 
 def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
@@ -54,9 +56,13 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     rows += [("Row", str(trial.label))] if trial.label is not None else []
     for part in session.fields:
         rows.append((part.title, format_step(part, trial) if part.kind == "steps" else exact(part.of(trial.x))))
-    rows.append(("Suggested by", ORIGINS[trial.origin]))
+    suggested = session.reader.suggested(trial.number)
+    rows.append(("Suggested by", ORIGINS[trial.origin] if suggested is None else "gpmi, and then done otherwise"))
     if trial.mu is not None and trial.sd is not None:
         rows.append(("Prediction", f"{round_to_sd(trial.mu, trial.sd)} ± {round_to_sd(trial.sd, trial.sd)}"))
+    if suggested is not None:
+        was = {one: exact(one.of(suggested)) for one in session.fields if one.of(suggested) != one.of(trial.x)}
+        rows.append(("Was suggested", ", ".join(f"{one.title} {text}" for one, text in was.items())))
     rows += [(title, _time(when)) for title, when in (("Suggested", trial.asked), ("Ended", trial.ended)) if when]
     body = [tag("tr", tag("th", name, scope="row"), tag("td", text)) for name, text in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")
@@ -65,8 +71,30 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     return joined(
         tag("section", tag("table", caption, tag("tbody", body), class_="facts"), class_="card"),
         tag("section", heading, drawn, class_="card", aria_labelledby="curve-title") if drawn is not None else None,
+        _remarks(session, trial),
         _action_forms(request, session, trial, rejected),
     )
+
+
+DID = {  # what a person did, by the kind of the entry
+    **{"told": "entered a result", "corrected": "corrected it", "failed": "said that it failed"},
+    **{"rejected": "skipped it", "forgotten": "withdrew it", "retracted": "retracted it"},
+    **{"moved": "used other values", "reported": "entered a step"},
+}
+
+
+def _remarks(session: Session, trial: Trial) -> Markup | None:
+    """Return who did and wrote what about a trial, and when."""
+    found = session.annotations(trial.number)
+    items = []
+    for one in found:
+        files = f" Files: {', '.join(one.files)}." if one.files else ""
+        who = " ".join(part for part in (one.who or "Somebody", DID.get(one.did, "wrote")) if part)
+        items.append(tag("li", tag("strong", who), tag("span", f" {_time(one.time)}", class_="muted"),
+                         tag("p", one.text + files, class_="words lines") if one.text or files else None))  # fmt: skip
+    heading = tag("h2", "Who did what", id="remarks-title")
+    return tag("section", heading, tag("ul", items, class_="remarks"), class_="card",
+               aria_labelledby="remarks-title") if items else None  # fmt: skip
 
 
 def _time(when: float) -> str:
@@ -77,6 +105,7 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
     """Return a form for each action that the status of the trial allows."""
     missing = lacking_outputs(session.outputs, trial)
     allowed = ("tell", *ACTIONS[trial.status]) if missing else ACTIONS[trial.status]
+    allowed = (*allowed, "note")
     steps = [one for one in session.fields if one.kind == "steps"]
     allowed = allowed if steps else tuple(one for one in allowed if one != "report")
     address = f"/study/{session.slug}/trial/{trial.number}"
@@ -102,12 +131,32 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
                       required=True)  # fmt: skip
         return labelled(name, control, f"{lo} to {hi}, after the steps before")
 
-    reason = labelled("Reason", tag("input", type="text", name="why", maxlength="200"))
+    def beside(action: str) -> Mapping[str, str]:
+        return rejected.beside if rejected is not None and rejected.action == action else {}
+
+    def reason(action: str) -> Markup:
+        typed = beside(action).get("why", "")
+        return labelled("Reason", tag("input", type="text", name="why", value=typed, maxlength="200"))
+
+    def fold(action: str) -> Markup:
+        return entry_fold(session, trial, beside(action))
+
+    number = trial.number
+    note = [
+        labelled("Note", tag("textarea", beside("note").get(f"note-{number}", ""), name=f"note-{number}", rows="3")),
+        labelled("Files that belong to it", tag("input", type="text", name=f"files-{number}",
+                 value=beside("note").get(f"files-{number}", "")), "Names alone, separated by commas."),
+    ]  # fmt: skip
     forms: dict[str, tuple[str, str, Child]] = {
-        "tell": (TELL.get(trial.status, "Enter what is missing"), "Save", value("tell")),
+        "tell": (TELL.get(trial.status, "Enter what is missing"), "Save", [value("tell"), fold("tell")]),
+        "note": ("A note", "Save the note", note),
         **({"report": ("It is on its way", "Save this step", [step(), value("report")])} if steps else {}),
-        "fail": ("It failed", "It failed", reason),
-        "reject": ("It cannot be done", "Reject it", tag("p", "It is not suggested again.", class_="muted")),
+        "fail": ("It failed", "It failed", reason("fail")),
+        "reject": (
+            "It will not be done",
+            "Skip it",
+            [reason("reject"), tag("p", "It is not suggested again.", class_="muted")],
+        ),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),
         "correct": ("The result is wrong", "Correct it", value("correct")),
         "again": ("It was measured again", "Add the second measurement", value("again")),
@@ -120,7 +169,8 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         wrong = rejected is not None and rejected.action == action
         problem = tag("p", rejected.problem, class_="problem", role="alert") if rejected and wrong else None
         submit = tag("p", tag("button", button, class_="second"))
-        inner = form(request, address, hidden("word", action), problem, inside, submit)
+        named = hidden(WHO, remembered_name(request))
+        inner = form(request, address, hidden("word", action), named, problem, inside, submit)
         cards.append(tag("section", heading, inner, class_="card", aria_labelledby=f"{action}-title"))
     without_form = [rejected.problem] if rejected is not None and rejected.action not in allowed else []
     return joined(notices(without_form, "wrong"), tag("div", cards, class_="cards"))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from gpmi._support.text import VALUE, rounded, shortened
+from gpmi.serve.bench_entry import people, remark_words
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import FrontSummary
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.parameter_fields import format_point, format_step
 from gpmi.serve.session import Session, StudySnapshot
+from gpmi.storage.annotations import Annotation
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import told_front
 from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
@@ -24,7 +27,9 @@ def recent_results(session: Session, snapshot: StudySnapshot, live: LiveUpdates,
     last = ended[-RECENT:][::-1]
     body: Child = (
         joined(
-            trials_table(session, last, distinguished(session, snapshot, live), at, "The latest results"),
+            trials_table(
+                session, last, distinguished(session, snapshot, live), at, "The latest results", snapshot=snapshot
+            ),
             tag("p", tag("a", f"All {len(snapshot.trials)} trials", href=f"{at}/trials")),
         )
         if last
@@ -59,28 +64,51 @@ def current_front(snapshot: StudySnapshot, live: LiveUpdates) -> FrontSummary | 
 
 
 def trials_table(
-    session: Session, trials: Sequence[Trial], marked: Collection[int], at: str, caption: str, anchor: str = ""
+    session: Session,
+    trials: Sequence[Trial],
+    marked: Collection[int],
+    at: str,
+    caption: str,
+    anchor: str = "",
+    snapshot: StudySnapshot | None = None,
+    *,
+    signed: bool = False,
 ) -> Markup:
-    """Return trials as a table. Those in `marked` are highlighted; `anchor` is the beginning of the ids of the rows."""
+    """Return trials as a table. Those in `marked` are highlighted; `anchor` is the beginning of the ids of the rows.
+
+    With a snapshot, the table has the notes of people; `signed` adds a column that says who did something, and when.
+    """
+    remarks = {} if snapshot is None else snapshot.annotations
+    by = signed and any(people(remarks.get(trial.number, ())) for trial in trials)
     shown = [one for one in session.fields if one.varies]
     steps = [one for one in session.fields if one.kind == "steps"]
     labels = any(trial.label is not None for trial in trials)
     titles = [one.title for one in session.outputs]
-    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in (*shown, *steps)), *titles, "Note"]
+    head = [
+        "Trial",
+        *(["Row"] if labels else []),
+        *(one.title for one in (*shown, *steps)),
+        *titles,
+        *(["By"] if by else []),
+        "Note",
+    ]
     top = tag("tr", [tag("th", title, scope="col") for title in head])
     rows = []
     for trial in trials:
         link = tag("a", f"#{trial.number}", href=f"{at}/trial/{trial.number}")
         cells = [tag("td", text, data_label=one.title) for one, text in format_point(session.fields, trial.x)]
         cells += [tag("td", format_step(one, trial), data_label=one.title) for one in steps]
-        is_marked = trial.number in marked
+        is_marked, own = trial.number in marked, remarks.get(trial.number, ())
+        words = notes_of(session.outputs, trial, on_front=is_marked and session.has_front)
+        also = "" if snapshot is None else beside_words(session, snapshot, trial)
         row = tag(
             "tr",
             tag("th", link, scope="row", data_label="Trial"),
             tag("td", str(trial.label), data_label="Row") if labels else None,
             *cells,
             *_output_cells(session.outputs, trial),
-            tag("td", notes_of(session.outputs, trial, on_front=is_marked and session.has_front), data_label="Note"),
+            tag("td", _signed(own, trial), data_label="By") if by else None,
+            tag("td", "; ".join(one for one in (words, also) if one), data_label="Note"),
             class_="best" if is_marked else "unmet" if _broken(session.outputs, trial) else trial.status,
             id=f"{anchor}{trial.number}" if anchor else None,
         )
@@ -89,6 +117,38 @@ def trials_table(
         "table", tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", rows), class_="trials list"
     )
     return scrollable(caption, table)
+
+
+def _signed(remarks: tuple[Annotation, ...], trial: Trial) -> str:
+    """Return who did something about a trial, and when it ended."""
+    names = people(remarks)
+    return names if trial.ended is None or not names else f"{names}, {format_time(trial.ended)}"
+
+
+def format_time(when: float) -> str:
+    """Return a time as people write it, in the time zone of the server."""
+    return datetime.fromtimestamp(when).astimezone().strftime("%d %b %H:%M")
+
+
+def beside_words(session: Session, snapshot: StudySnapshot, trial: Trial) -> str:
+    """Return the values that were suggested, if others were used, and what people wrote."""
+    suggested, notes = snapshot.suggested.get(trial.number), []
+    if suggested is not None:
+        pairs = [(one, one.of(suggested)) for one in session.fields if one.of(suggested) != one.of(trial.x)]
+        notes.append("suggested: " + ", ".join(f"{one.name} {one.format(value)}" for one, value in pairs))
+    notes.append(remark_words(snapshot.annotations.get(trial.number, ())))
+    return "; ".join(one for one in notes if one)
+
+
+def matches(session: Session, snapshot: StudySnapshot, trial: Trial, words: Sequence[str]) -> bool:
+    """Whether all words, in lower case, are somewhere in what the table says about a trial."""
+    point = [f"{one.name} {text}" for one, text in format_point(session.fields, trial.x)]
+    outputs = [f"{one.title} {one.format(trial) or ''}" for one in session.outputs]
+    own = snapshot.annotations.get(trial.number, ())
+    parts = [f"#{trial.number}", str(trial.label or ""), trial.status, format_result(trial), *point, *outputs]
+    parts += [notes_of(session.outputs, trial), beside_words(session, snapshot, trial), _signed(own, trial)]
+    text = " ".join(parts).casefold()
+    return all(word in text for word in words)
 
 
 def _output_cells(outputs: Sequence[OutputField], trial: Trial) -> list[Markup]:
@@ -125,7 +185,7 @@ def format_result(trial: Trial) -> str:
         step, why = trial.curve[-1].step, (trial.why or "").partition(":")[0]
         return f"running, at step {step}" if trial.status == "pending" else _with(f"stopped at step {step}", why)
     if trial.y is None or trial.status == "retracted":
-        words = {"pending": "waiting", "stopped": "stopped", "failed": "failed", "rejected": "rejected"}
+        words = {"pending": "waiting", "stopped": "stopped", "failed": "failed", "rejected": "skipped"}
         return words.get(trial.status, "retracted")
     bars = f" ± {rounded(trial.noise_var**0.5)}" if trial.noise_var else ""
     return rounded(trial.y) + bars

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from functools import cached_property
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Numbers
+from gpmi.space.features import Features
 from gpmi.space.options import equal_options, option_key, same_option
 
 LARGEST = 2**53  # floating point distinguishes all whole numbers up to this one
@@ -30,6 +32,8 @@ _MOST_LEVELS = 10**7  # an Int with up to this many levels holds them in one arr
 _SPREAD = 256  # evenly spread levels that are tried of an Int with more, besides some near the present one; not tuned
 MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidates then take 64 MB; our choice
 UNIT = 20  # the longest unit, in characters, because it stands beside every value; our choice
+_FINEST = 1e-9  # of the interval: a finer step is none; our choice
+_SNAP = 1e-6  # of a step: a value closer to a setting is that setting, up to rounding; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -54,6 +58,9 @@ class FieldsOnly:
 class Real(FieldsOnly):
     """A number in [lo, hi]. With log=True its order of magnitude matters, not its value.
 
+    With a `step` it can be set to lo, lo + step, ... only, as by an instrument: what is suggested or recommended is one
+    of these, and any other number in the interval may be told.
+
     With `when` it exists only under a condition: when={"kernel": "rbf"}, or with a list of values. `unit` is a label
     for people: pages and figures show it, and nothing is computed from it.
     """
@@ -61,6 +68,7 @@ class Real(FieldsOnly):
     lo: float
     hi: float
     log: bool = False
+    step: float | None = field(default=None, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True, compare=False)
 
@@ -70,6 +78,13 @@ class Real(FieldsOnly):
         _check_interval(self, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
+        if self.step is not None:
+            step = checks.positive("step of Real", self.step)
+            if step > self.hi - self.lo:
+                raise ValueError(f"step of Real is {step:g}, but hi - lo is {self.hi - self.lo:g}; give a smaller step")
+            if step < _FINEST * (self.hi - self.lo):
+                raise ValueError(f"step of Real is {step:g}, too fine for [{self.lo:g}, {self.hi:g}]; leave it out")
+            object.__setattr__(self, "step", step)
 
     width = 1
     count = None
@@ -113,7 +128,20 @@ class Real(FieldsOnly):
         at, (lo, hi) = float(row[0]), self._ends
         if at <= lo or at >= hi:  # exp(log(hi)) may round to another number than hi
             return self.lo if at <= lo else self.hi
-        value = float(np.exp(row[0])) if self.log else at
+        value = min(max(float(np.exp(row[0])) if self.log else at, self.lo), self.hi)
+        if self.step is None or abs((place := self.place(value)) - round(place)) > _SNAP:
+            return value
+        return self.setting(round(place))  # exp(log(19)) may round to another number than 19
+
+    def place(self, value: float) -> float:
+        """Return how many steps a value is above lo."""
+        assert self.step is not None
+        return (value - self.lo) / self.step
+
+    def setting(self, number: int) -> float:
+        """Return lo + number * step in decimal arithmetic: 0.3, and not 0.30000000000000004."""
+        assert self.step is not None
+        value = float(Decimal(repr(self.lo)) + number * Decimal(repr(self.step)))
         return min(max(value, self.lo), self.hi)
 
     def canonical(self, value: Any) -> float:
@@ -227,6 +255,12 @@ class Choice(FieldsOnly):
     With ordered=True neighbours in the list are alike and all steps are equal, as in Choice([16, 32, 64, 128],
     ordered=True). Otherwise any two options differ equally. `when` is as for `Real`.
 
+    `features` are numbers that describe the options, such as boiling points: a dict by option, {"THF": {"bp": 66,
+    "logP": 0.5}, ...} or {"THF": [66, 0.5], ...}, a DataFrame whose index has the options, or a list of rows in the
+    order of the options. Options with similar numbers are then expected to give similar values, as far as the results
+    agree. `features.kept` names the descriptors that a model uses: constant ones, and those that are correlated with an
+    earlier one, are left out.
+
     Options are identified by their position, and points hold the objects themselves. A value is matched to an
     option by identity, then by equality. Duplicates are refused. Hashable values, lists, dicts, sets and arrays are
     duplicates if equal, other objects only if identical.
@@ -235,6 +269,7 @@ class Choice(FieldsOnly):
     options: tuple[Any, ...]
     ordered: bool = field(default=False, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    features: Any = field(default=None, kw_only=True)  # `Features` after construction, or None
 
     def __post_init__(self) -> None:
         _check_when(self)
@@ -253,6 +288,10 @@ class Choice(FieldsOnly):
         for i, option in enumerate(options):
             if self._repeats(i):
                 raise ValueError(f"options has {checks.shown(option)} twice; give each option once")
+        if self.features is not None:
+            if self.ordered:
+                raise ValueError("Choice has ordered=True and features; leave out one of them")
+            object.__setattr__(self, "features", Features.of(self.features, options))
 
     @cached_property
     def _numbers(self) -> dict[tuple[bool, Any], int]:

@@ -7,7 +7,7 @@ A point has two forms. The user writes an array, a dict or a row of a table. The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
+from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import FidelityColumn
 from gpmi.space.row_index import RowIndex
+from gpmi.space.steps import Settable
 
 # Scale of a Choice relative to a number, in `Space.units`. Chosen from 1, 2.5 and 4 on the development tables of
 # docs/benchmarks/tables.md with choices, naval_propulsion and cifar10, ten seeds. Scored by the better rows still
@@ -34,12 +36,21 @@ class Space(ABC):
     names: tuple[str, ...] | None  # of the parameters, where a point is a dict; None where it is an array
 
     @staticmethod
-    def of(spec: Any) -> Space:
-        """Build a box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
+    def of(spec: Any, *, features: Mapping[str, Any] | None = None) -> Space:
+        """Build a box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame.
+
+        With a DataFrame, `features` are numbers that describe the values of some of its columns, by the name of the
+        column: {"ligand": a DataFrame whose index has the ligands, or a dict by ligand}, as for `Choice`.
+        """
+        if features is not None and not (hasattr(spec, "columns") and hasattr(spec, "iloc")):
+            raise TypeError(
+                f"features belongs to the columns of a DataFrame, but space is {checks.shown(spec)}; "
+                "give the features to the parameter, gpmi.Choice([...], features=...)"
+            )
         if isinstance(spec, Space):
             return spec
         for kind in Space.__subclasses__():
-            space = kind.from_spec(spec)
+            space = kind.from_spec(spec, features)
             if space is not None:
                 return space
         raise TypeError(
@@ -49,8 +60,11 @@ class Space(ABC):
 
     @staticmethod
     @abstractmethod
-    def from_spec(spec: Any) -> Space | None:
-        """Build a space of this kind from what a user wrote; None if it describes another kind."""
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Space | None:
+        """Build a space of this kind from what a user wrote; None if it describes another kind.
+
+        `features` are the descriptors of the columns of a table.
+        """
 
     @abstractmethod
     def constrained(self, constraints: Any) -> Space:
@@ -129,6 +143,11 @@ class Space(ABC):
         """The number of the parameter that each coordinate belongs to, (d,)."""
 
     @property
+    def features(self) -> FeatureColumns | None:
+        """The descriptors of options, as functions of the coordinates; None if no choice has any."""
+        return None
+
+    @property
     def fidelity(self) -> FidelityColumn | None:
         """The parameter that says how exactly f is measured; None if there is none."""
         return None
@@ -190,6 +209,15 @@ class Space(ABC):
         copy = np.array(point)
         copy.flags.writeable = False
         return copy
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a Real that is not fixed has a step: what is suggested is at its settings."""
+        return False
+
+    def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
+        """Return the nearest point (d,) that instruments can set and that keeps the constraints; see `steps.py`."""
+        return Settable(row, True)
 
     @property
     @abstractmethod

@@ -26,6 +26,8 @@ Kind: TypeAlias = Literal[
     "budget",
     "asked",
     "leased",
+    "moved",
+    "noted",
     "reported",
     "told",
     "stopped",
@@ -99,6 +101,8 @@ def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool)
     ):  # a correction stores all fields: a field now at its default may have had another value before
         content |= entry.outcome.to_json(complete=entry.kind == "corrected")
     if is_new and trial is not None:
+        content["x"] = point_to_json(space, trial.x)
+    if entry.kind == "moved" and trial is not None:
         content["x"] = point_to_json(space, trial.x)
     if entry.kind == "told" and trial is not None:
         content["said"] = predictions_of(trial)

@@ -12,6 +12,7 @@ from gpmi._support import checks
 from gpmi._support.types import Array, FrozenPoint, Point
 from gpmi.optimizer.curves import checked_step, is_next_step
 from gpmi.space import Space
+from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
@@ -38,6 +39,7 @@ class ReplayedLog(Log):
         self.grants: dict[int, StoredEntry] = {}  # the entry with which each trial was last handed out
         self.platform: Any = None  # of the last suggestion, or of the creation before the first; None if not recorded
         self.forgotten: dict[int, Point] = {}  # the points of forgotten trials, which may still get a value
+        self.annotations: dict[int, tuple[Annotation, ...]] = {}  # by the number of the trial, in their order
         self._inherited: dict[int, int] = {}  # the last step of the curve of each trial when it was handed out again
 
     # Reading
@@ -48,12 +50,12 @@ class ReplayedLog(Log):
 
         The budget of a study counts these alone, so imported values do not use it up.
         """
-        return sum(trial.origin != "user" and trial.status in ENDED for trial in self._trials.values())
+        return sum(not self.is_imported(trial) and trial.status in ENDED for trial in self._trials.values())
 
     @property
     def horizon(self) -> int | None:
         """How many outcomes there will be in all, imported ones included; None without a budget. O(n)."""
-        imported = sum(trial.origin == "user" for trial in self._trials.values())
+        imported = sum(self.is_imported(trial) for trial in self._trials.values())
         return None if self.budget is None else self.budget + imported
 
     def is_pending(self, number: int) -> bool:
@@ -78,6 +80,18 @@ class ReplayedLog(Log):
     def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
         point = self.space.canonical(point_from_json(x))
         return super().add(self.space.freeze(point), self.space.encode(point), origin, **fields)
+
+    def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
+        """Set the point of a pending trial. Round-trip it through JSON first, as `add` does."""
+        point = self.space.canonical(point_from_json(point_to_json(self.space, x)))
+        return super().move(number, self.space.freeze(point), self.space.encode(point), when)
+
+    def annotate(self, annotation: Annotation) -> None:
+        """Add an annotation to its trial, which may be forgotten."""
+        number = annotation.number
+        if self.point_of(number) is None:
+            raise ValueError(f"trial is {number}: there is no such trial; the study has {self.next_number}")
+        self.annotations[number] = (*self.annotations.get(number, ()), annotation)
 
     def forget(self, number: int, when: float | None = None) -> Trial:
         trial = super().forget(number, when)
@@ -123,6 +137,11 @@ class ReplayedLog(Log):
                 self.grants[number] = entry
             case "leased":
                 self.hand_on(self.pending_number(number), entry)
+            case "moved":
+                point = self.space.canonical(point_from_json(content["x"]))
+                self.move(number, point, self.space.encode(point), when)
+            case "noted":
+                self.annotate(Annotation.from_json(content, when))
             case "reported":
                 self._replay_report(entry, number, content)
             case "told" | "stopped" | "failed" | "rejected":

@@ -19,8 +19,22 @@ from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
-from gpmi.space import Candidates, Choice, Constant, Fidelity, Forbidden, Int, Parameters, Real, Space, is_matrix_form
+from gpmi.space import (
+    Candidates,
+    Choice,
+    Constant,
+    Features,
+    Fidelity,
+    Forbidden,
+    Int,
+    Parameters,
+    Real,
+    Space,
+    is_matrix_form,
+)
 from gpmi.trials.goals import Goals
+from gpmi.trials.sources import SourceValue, sources_of
+from gpmi.trials.value_bounds import ValueBounds
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant, Fidelity)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
@@ -74,7 +88,9 @@ def point_from_json(written: Any) -> Point:
 def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of a study: `space` and the given arguments of `Optimizer`, as JSON."""
     given = {name: value for name, value in checked_names(options).items() if value is not None}
-    written = {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    goals = given.get("goals")
+    options_to_json = {name: option_to_json(name, given[name], space, goals) for name in given}
+    written = {"space": space_to_json(space), **options_to_json}
     for name, value in written.items():
         if not is_unicode(json.dumps(value, ensure_ascii=False)):
             raise ValueError(
@@ -101,6 +117,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
         "constraints": lambda some: [_constraint_from_json(one) for one in some],
         "x0": lambda points: [point_from_json(one) for one in points],
         "goals": Goals.from_json,
+        "earlier": _earlier_from_json,
     }
     return {name: read.get(name, lambda same: same)(value) for name, value in description.items()}
 
@@ -108,27 +125,42 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
     """Say which argument differs from that of the study; None if all agree. An argument that is None was not given."""
     if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
+        ours, theirs = (_without_features(one) for one in (space_to_json(space), description["space"]))
+        if text_of(_essence(ours)) == text_of(_essence(theirs)):
+            return "the features of the space differ from those of the study; open it without a space, or with the same"
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
-        if value is None or name == "budget":
+        if value is None or name in ("budget", "units"):  # units are labels
             continue
         stored = description[name] if name in description else DEFAULTS[name]
         if name == "constraints" and not stored and isinstance(value, list) and not value:
             continue  # two ways to say that there are none
         if name == "policy" and stored is not None:
             stored = _fields(name, _build(stored, POLICIES), POLICIES)  # without fields that the class no longer has
-        own = option_to_json(name, value, about)
+        own = option_to_json(name, value, about, _goals_of(description, options))
         if name == "goals" and stored is not None:
             if dict(Goals.of(value)) != dict(Goals.from_json(stored)):  # in any order
                 return f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}"
+        elif name == "earlier" and stored is None and not own:
+            continue
+        elif name == "earlier" and text_of(own) != text_of(stored):
+            return (
+                f"earlier has other values than those that the study has stored of {', '.join(map(repr, stored or ()))}"
+            )
         elif text_of(own) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
 
 
-def option_to_json(name: str, value: Any, space: Any) -> Any:
-    """Return one argument of `Optimizer` as JSON; the space has a separate function."""
+def _goals_of(description: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    """Return the goals that are given, or those of the study."""
+    stored = description.get("goals")
+    return options.get("goals") or (None if stored is None else Goals.from_json(stored))
+
+
+def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
+    """Return one argument of `Optimizer` as JSON; the space has a separate function. `earlier` depends on the goals."""
     if name == "kernel":
         return _kernel_to_json(value)
     if name == "policy":
@@ -142,11 +174,20 @@ def option_to_json(name: str, value: Any, space: Any) -> Any:
         return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
     if name == "goals":
         return Goals.of(value).to_json()
+    if name == "earlier":
+        return _earlier_to_json(value, Space.of(space), goals)
+    if name == "bounds":
+        by_output = isinstance(value, Mapping)
+        return {key: ValueBounds.of(name, one).to_json() for key, one in value.items()} if by_output else _pair(value)
     if name == "mean":
         raise ValueError(
             f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"
         )
     return plain(name, value)
+
+
+def _pair(value: Any) -> list[float | None]:
+    return ValueBounds.of("bounds", value).to_json()
 
 
 def _dicts(value: Any) -> bool:
@@ -191,19 +232,23 @@ def space_to_json(spec: Any) -> dict[str, Any]:
         return {"rows": np.asarray(space.table).tolist()}
     columns = {name: [plain(f"column {name!r}", row[name]) for row in space.table] for name in space.names}
     labels = [_label(row.label) for row in space.table]
-    return {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
+    written = {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
+    choices = zip(space.names, space.choices, strict=True)
+    described = {name: one.features.to_json() for name, one in choices if one is not None and one.features is not None}
+    return {**written, "features": described} if described else written
 
 
 def space_from_json(written: Mapping[str, Any]) -> Any:
     """Return what `Space.of` takes."""
     if "parameters" in written:
-        made = [PARAMETERS[one["kind"]](**_without_kind(one)) for one in written["parameters"]]
+        made = [_parameter_from_json(one) for one in written["parameters"]]
         return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
     if "rows" in written:
         return np.array(written["rows"], dtype=float)
     columns = written["columns"]
     names = written.get("names", columns)  # a study that was written without names has its columns sorted
-    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"])
+    features = {name: Features.from_json(one) for name, one in written.get("features", {}).items()}
+    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"], features)
 
 
 def _names(space: Parameters) -> tuple[str, ...]:
@@ -214,6 +259,8 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
     """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
     everything = {field: getattr(one, field.name) for field in fields(one)}
     values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
+    if isinstance(one, Real) and one.step is None:  # so that versions without steps read it
+        del values["step"]
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
@@ -221,9 +268,28 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
                     f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
                     "numbers, and convert them inside f"
                 )
+        values.pop("features")  # a study without descriptors is written as before there were any
+        if one.features is not None:
+            values["features"] = one.features.to_json()
     if isinstance(one, Fidelity) and one.cost is not None:
         values["cost"] = {str(step): cost for step, cost in one.cost.items()}
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
+
+
+def _parameter_from_json(written: Mapping[str, Any]) -> Any:
+    values = _without_kind(written)
+    if values.get("features") is not None:
+        values["features"] = Features.from_json(values["features"])
+    return PARAMETERS[written["kind"]](**values)
+
+
+def _without_features(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a space without the descriptors of its options."""
+    plain_space = {key: value for key, value in written.items() if key != "features"}
+    if "parameters" in plain_space:
+        parts = plain_space["parameters"]
+        plain_space["parameters"] = [{k: v for k, v in one.items() if k != "features"} for one in parts]
+    return plain_space
 
 
 def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,6 +315,26 @@ def _label(label: Any) -> Any:
         f"the candidates have the label {shown(label)}, which cannot be stored in a study; "
         "call reset_index() on the DataFrame, or label its rows by strings or numbers"
     )
+
+
+# Earlier studies: their values are stored with the study, which then does without them
+
+
+def _earlier_to_json(value: Any, space: Space, goals: Any) -> dict[str, list[list[Any]]]:
+    """Return the values of named sources, those outside the space too: [x, y, noise_var, repeats] or with outputs."""
+    sources = sources_of(value, space, None if goals is None else Goals.of(goals))
+    return {source.name: [_value_to_json(source.name, one) for one in source.values] for source in sources}
+
+
+def _value_to_json(name: str, value: SourceValue) -> list[Any]:
+    x = value.x.tolist() if isinstance(value.x, np.ndarray) else value.x
+    return [plain(f"earlier[{name!r}]", dict(part) if isinstance(part, Mapping) else part) for part in (x, *value[1:])]
+
+
+def _earlier_from_json(written: Mapping[str, Any]) -> dict[str, list[SourceValue]]:
+    return {
+        name: [SourceValue(point_from_json(x), *others) for x, *others in values] for name, values in written.items()
+    }
 
 
 # Kernels, policies, constraints

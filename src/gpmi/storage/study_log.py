@@ -19,6 +19,7 @@ from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, Point
 from gpmi.optimizer.curves import is_next_step
+from gpmi.storage.annotations import Annotation
 from gpmi.storage.deliveries import Delivery
 from gpmi.storage.entries import StoredEntry, content_of_report
 from gpmi.storage.errors import StudyError
@@ -489,6 +490,26 @@ class StudyLog(SharedLog):
         if entry.kind in ("rejected", "forgotten"):
             self._heartbeat.remove(number)
         return self.at(number)
+
+    def store_annotation(self, annotation: Annotation) -> Annotation:
+        """Store an annotation, unless it repeats the last one of its trial, as a form that is sent twice does."""
+        token = uuid.uuid4().hex
+
+        def act(transaction: Transaction) -> Annotation:
+            before = self.annotations.get(annotation.number, ())
+            if before and before[-1].to_json() == annotation.to_json():
+                return before[-1]
+            if self.point_of(annotation.number) is None:
+                raise ValueError(f"trial is {annotation.number}: there is no such trial")
+            entry = transaction.entry_by_token(self._id, token)
+            if entry is not None:  # stored by an attempt whose acknowledgement was lost
+                return replace(annotation, time=entry.time)
+            entry = self._store(transaction, "noted", annotation.to_json(), token)
+            stored = replace(annotation, time=entry.time)
+            self.annotate(stored)
+            return stored
+
+        return self._write(act)
 
     def set_budget(self, budget: int) -> None:
         """Set the total budget; earlier suggestions stay as they are."""

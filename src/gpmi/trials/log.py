@@ -28,7 +28,7 @@ from gpmi.space import FidelityColumn
 from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
 from gpmi.trials.goals import Goals
 from gpmi.trials.lookup import find_trial
-from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
+from gpmi.trials.outcomes import NONE, Outcome, Outcomes, check_count, details_of
 from gpmi.trials.output_rows import observed_of, output_rows
 from gpmi.trials.trial import (
     PREDICTIONS,
@@ -37,6 +37,7 @@ from gpmi.trials.trial import (
     Status,
     Trial,
     first_outcome,
+    in_order,
     names_a_trial,
     reported_outcome,
     value_of,
@@ -52,7 +53,9 @@ FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 class Entry(NamedTuple):
     """One entry of the log: what happened to which trial, and when."""
 
-    kind: Literal["added", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"]
+    kind: Literal[
+        "added", "moved", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"
+    ]
     number: int  # of the trial
     time: float  # seconds since 1970
     outcome: Outcome | None = None  # what it was told, or corrected to
@@ -89,6 +92,7 @@ class Log:
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
+        self.suggested: dict[int, Point] = {}  # what was suggested for trials that were moved
         self._next_number = 0
         self._outcomes = 0  # how many there have been, reports included
         self._derive()
@@ -383,8 +387,12 @@ class Log:
         return sum(name in trial.outputs for trial in self._told_first())
 
     def _told_first(self) -> Iterator[Trial]:
-        first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
+        first = takewhile(self.is_imported, self._trials.values())
         return (trial for trial in first if trial.status == "told")
+
+    def is_imported(self, trial: Trial) -> bool:
+        """Whether a trial was told without being asked."""
+        return trial.origin == "user" and trial.number not in self.suggested
 
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """Return the first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
@@ -487,20 +495,9 @@ class Log:
             return act()
 
     def adopted(self, trial: Trial) -> Trial:
-        """Return a trial of another run as this one has it: with the outputs of its goals, or with one value y.
-
-        Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
-        """
-        if trial.curve and (self.fidelity is None or not self.fidelity.fidelity.has_steps):
-            remedy = "give it a fidelity with steps, gpmi.Fidelity(1, 52)"
-            raise ValueError(f"trial {trial.number} has a curve, but this space has no steps; {remedy}")
-        if self.goals is not None:
-            return trial.with_goals(self.goals)
-        if trial.status == "told" and trial.y is None:
-            names = ", ".join(trial.outputs)
-            raise ValueError(f"trial {trial.number} has the outputs {names} and no single y; {SEVERAL}")
-        nothing: Any = {**dict.fromkeys(OUTPUTS, NONE), "outputs_before": None, "unmet": ()}
-        return replace(trial, **nothing)
+        """Return a trial of another run as this one has it (`Trial.adopted`)."""
+        has_steps = self.fidelity is not None and self.fidelity.fidelity.has_steps
+        return trial.adopted(self.goals, has_steps=has_steps)
 
     def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
@@ -514,27 +511,18 @@ class Log:
             fields = {name: getattr(trial, name) for name in (*PREDICTIONS, "asked", "fixed")}
             added = self.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **fields)
             numbers.append(added.number)
-        settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
-        changes: list[tuple[bool, int, bool, int, Report | None]] = [
-            (trials[i].order is None, trials[i].order or 0, True, i, None) for i in settled
-        ]
-        for i, trial in enumerate(trials):
-            changes += [
-                (False, one.order, False, i, one) for one in trial.curve if one.step != self.last_step(numbers[i])
-            ]
-        for _, _, _, i, report in sorted(changes, key=lambda change: change[:4]):
+        for i, report in in_order(trials, lambda i: 0 if self.fidelity is None else self.last_step(numbers[i])):
             if report is None:
                 self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
             else:
                 self.report(numbers[i], report.step, reported_outcome(report), trials[i].ended)
-        for i in settled:
-            trial = trials[i]
+        for number, trial in zip(numbers, trials, strict=True):
             if trial.status == "retracted":
-                self.retract(numbers[i])
-            elif trial.outputs_before is not None:
-                self.correct(numbers[i], Outcome("told", **details_of(trial)).checked())
-            elif trial.y is not None and trial.y_before is not None:
-                self.correct(numbers[i], Outcome("told", trial.y, **details_of(trial)))
+                self.retract(number)
+            elif trial.status != "pending" and trial.outputs_before is not None:
+                self.correct(number, Outcome("told", **details_of(trial)).checked())
+            elif trial.status != "pending" and trial.y is not None and trial.y_before is not None:
+                self.correct(number, Outcome("told", trial.y, **details_of(trial)))
 
     # Entries
 
@@ -658,6 +646,20 @@ class Log:
         vars(self).pop("told_before_asking", None)
         self._entries.append(Entry("forgotten", number, self._now() if when is None else when))
         return trial
+
+    def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
+        """Set the point of a pending trial to one that the user chose. Predictions for the other are void. O(n)"""
+        if number not in self._pending or self._trials[number].curve:
+            state = "it has values on the way" if number in self._pending else self._state(number)
+            remedy = "retract or reject it, and tell the value at the point that was used"
+            raise ValueError(f"trial is {number}, which cannot be moved: {state}; {remedy}")
+        old = self._trials[number]
+        self.suggested.setdefault(number, old.x)
+        own: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
+        self._trials[number], self._rows[number] = replace(old, x=x, **own), row
+        self._entries.append(Entry("moved", number, self._now() if when is None else when))
+        self._derive()
+        return self._trials[number]
 
     def _now(self) -> float:
         return time.time()

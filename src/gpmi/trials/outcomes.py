@@ -86,9 +86,9 @@ class Outcome:
         return Outcome("stopped", why=why).checked()
 
     @staticmethod
-    def rejection() -> Outcome:
-        """Return a rejection: the point will not or cannot be evaluated."""
-        return Outcome("rejected")
+    def rejection(why: str | None = None) -> Outcome:
+        """Return a rejection with its reason, validated: the point will not or cannot be evaluated."""
+        return Outcome("rejected", why=why).checked()
 
     def checked(self) -> Outcome:
         """Return the outcome with every field validated and converted.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
@@ -62,7 +62,7 @@ class Trial:
     repeats: int = 1  # y is the mean of this many evaluations: their common noise is divided by it
     y_before: float | None = None  # its first value, if that was corrected or retracted
     constraints: tuple[float, ...] = ()  # measured together with y; the point is feasible where all are <= 0
-    why: str | None = None  # why it failed or was stopped
+    why: str | None = None  # why it failed, was stopped or was rejected
     fixed: Mapping[Any, Any] | None = None  # the fixed coordinates of the ask, by name or number
     # In a run with goals, where y is the output of a single objective:
     outputs: Mapping[str, float] = NONE  # what was measured so far, by output
@@ -102,6 +102,22 @@ class Trial:
             output_repeats=Outputs({single: self.repeats}) if self.repeats != 1 else NONE,
             outputs_before=None if self.y_before is None else Outputs({single: self.y_before}),
         )
+
+    def adopted(self, goals: Goals | None, *, has_steps: bool) -> Trial:
+        """Return the trial as another run has it: with the outputs of its goals, or with one value y.
+
+        Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
+        """
+        if self.curve and not has_steps:
+            remedy = "give it a fidelity with steps, gpmi.Fidelity(1, 52)"
+            raise ValueError(f"trial {self.number} has a curve, but this space has no steps; {remedy}")
+        if goals is not None:
+            return self.with_goals(goals)
+        if self.status == "told" and self.y is None:
+            names = ", ".join(self.outputs)
+            raise ValueError(f"trial {self.number} has the outputs {names} and no single y; {checks.SEVERAL}")
+        nothing: Any = {**dict.fromkeys(OUTPUTS, NONE), "outputs_before": None, "unmet": ()}
+        return replace(self, **nothing)
 
     @property
     def label(self) -> Any:
@@ -209,6 +225,19 @@ def value_of(outcome: Outcome) -> float | Mapping[str, float]:
     """Return the value of an outcome: its outputs, or y."""
     assert outcome.outputs or outcome.y is not None
     return outcome.outputs or outcome.y or 0.0
+
+
+def in_order(trials: Sequence[Trial], last_step: Callable[[int], int]) -> list[tuple[int, Report | None]]:
+    """Return the outcomes of trials and the values of their curves in their order, by the index of the trial.
+
+    None stands for the outcome, which has the value at last_step(index).
+    """
+    changes: list[tuple[bool, int, bool, int, Report | None]] = []
+    for i, trial in enumerate(trials):
+        changes += [(False, one.order, False, i, one) for one in trial.curve if one.step != last_step(i)]
+        if trial.status != "pending":
+            changes.append((trial.order is None, trial.order or 0, True, i, None))
+    return [(i, report) for *_, i, report in sorted(changes, key=lambda change: change[:4])]
 
 
 def reported_outcome(report: Report) -> Outcome:

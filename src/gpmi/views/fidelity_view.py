@@ -14,7 +14,7 @@ from gpmi.trials import Trial
 from gpmi.trials.costs import cost_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.trial import Report
-from gpmi.views.run_view import RunView, bounds_of
+from gpmi.views.run_view import RunView
 
 # Our choices, for figures and reports alike.
 MAX_CURVES = 300  # curves that are drawn: the best, those on the way, and an even selection of the others
@@ -137,7 +137,7 @@ def _continuation(run: RunView, curve: DrawnCurve, fidelity: FidelityColumn) -> 
     row = run.space.encode(curve.trial.x)
     rows = np.array([fidelity.at(row, int(step)) for step in steps])
     width = float(ndtri(0.5 + 0.5 * BAND))
-    low, middle, high = np.sort(bounds_of(run.posterior, rows, run.warp, width), axis=0)
+    low, middle, high = np.sort(run.bounds(rows, width), axis=0)
     return Continuation(steps.astype(float), low, middle, high)
 
 

@@ -23,10 +23,12 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model
 from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, axes_of
+from gpmi.space.mixtures import Mixture, Triangle, mixtures_of
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import at_target, told_front
 from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
+from gpmi.trials.value_bounds import OPEN, ValueBounds
 from gpmi.views.front_view import has_bands
 
 # Our choices, for figures and reports alike.
@@ -67,7 +69,9 @@ class RunView:
     analysis: FrontAnalysis | None = None  # of a run with goals; None if the model failed
     front_ledger: FrontLedger | None = None  # of a run with several objectives
     output: str | None = None  # the name of y in a run with goals; None with several objectives
+    called: str | None = None  # what the result of a run without goals is called; f and y by default
     parent: RunView | None = None  # the view of the run, if this is the view of one of its outputs
+    earlier: tuple[str, ...] = ()  # what was made of each earlier study, a line each
 
     @staticmethod
     def of(source: Any) -> RunView:
@@ -99,6 +103,7 @@ class RunView:
             analysis=analysis,
             front_ledger=front_ledger,
             output=None if goals is None else goals.single,
+            earlier=tuple(map(str, getattr(source, "earlier", ()))),
         )
 
     # Outputs
@@ -111,12 +116,12 @@ class RunView:
     @property
     def value_name(self) -> str:
         """What a value is called: the output of a run with goals, otherwise y."""
-        return "y" if self.output is None else self.output
+        return self.output or self.called or "y"
 
     @property
     def function_name(self) -> str:
         """What the model describes: the output of a run with goals, otherwise f."""
-        return "f" if self.output is None else self.output
+        return self.output or self.called or "f"
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -328,13 +333,44 @@ class RunView:
             return []
         return [axis for axis in self.axes_by_importance(points) if np.isfinite(axis.positions(row[None])[0])]
 
+    @cached_property
+    def mixtures(self) -> tuple[Mixture, ...]:
+        """The parameters whose sum is fixed."""
+        return mixtures_of(self.space)
+
+    def mixture_of(self, axis: Axis) -> Mixture | None:
+        """Return the mixture that a parameter belongs to; None if it can change alone."""
+        return next((one for one in self.mixtures if axis.columns.start in one.columns), None)
+
+    def along(self, axis: Axis, row: Array) -> Array:
+        """Return points (k, d) through row (d,) in which a parameter takes each of its settings.
+
+        The others stay, except in a mixture: there the other components share the rest in proportion.
+        """
+        mixture = self.mixture_of(axis)
+        return axis.along(row) if mixture is None else mixture.moved(row, axis.columns.start, axis.settings[:, 0])
+
+    @cached_property
+    def triangles(self) -> tuple[Triangle, ...]:
+        """The three most important components of each mixture that has as many, through the recommended point."""
+        row, found = self.recommended_row, []
+        for one in self.mixtures:
+            if row is None or len(one.columns) < 3:
+                continue
+            order = [axis.columns.start for axis in self.axes_by_importance(2) if axis.columns.start in one.columns]
+            members = sorted(one.columns.index(column) for column in order[:3])
+            total = float(sum(row[one.columns[i]] for i in members))
+            if len(members) == 3 and total > sum(one.lows[i] for i in members) + 1e-9:
+                found.append(Triangle(one, (members[0], members[1], members[2]), total))
+        return tuple(found)
+
     def inside(self, rows: Array) -> Mask:
-        """Return which points (m, d) satisfy the known constraints."""
-        return (
-            self.space.feasible_set.contains(rows)
-            if isinstance(self.space, Parameters)
-            else np.ones(len(rows), dtype=bool)
-        )
+        """Return which points (m, d) are within the ranges of the parameters and satisfy the known constraints."""
+        if not isinstance(self.space, Parameters):
+            return np.ones(len(rows), dtype=bool)
+        near = 1e-9 * self.space.span
+        within: Mask = np.all((rows >= self.space.lo - near) & (rows <= self.space.hi + near), axis=1)
+        return within & self.space.feasible_set.contains(rows)
 
     @cached_property
     def rows(self) -> Array:
@@ -376,12 +412,20 @@ class RunView:
     def mean(self, rows: Array) -> Array:
         """Return the posterior mean at points (m, d), (m,), in units of y. Needs a model."""
         assert self.posterior is not None
-        return self.warp.inverse(mean_in_chunks(self.posterior, rows))
+        return self.possible.clip(self.warp.inverse(mean_in_chunks(self.posterior, rows)))
 
-    def bounds(self, rows: Array) -> Array:
-        """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. Needs a model."""
+    def bounds(self, rows: Array, width: float = 1.0) -> Array:
+        """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. Needs a model.
+
+        `width` is another number of standard deviations.
+        """
         assert self.posterior is not None
-        return bounds_of(self.posterior, rows, self.warp)
+        return self.possible.clip(bounds_of(self.posterior, rows, self.warp, width))
+
+    @property
+    def possible(self) -> ValueBounds:
+        """The bounds of y: what is drawn of the model stays within them."""
+        return OPEN if self.ledger is None else self.ledger.orientation.bounds(self.ledger.setting.bounds)
 
     @cached_property
     def believed(self) -> tuple[float, float, float] | None:

@@ -132,4 +132,6 @@ def _inflated(prior: Prior, trend: Trend | None, observed: Observations, factor:
     if not isinstance(kernel, AffineKernel):
         return conditioned(prior.posterior(trend), observed)
     kernel = AffineKernel(kernel.base, factor * kernel.factor, kernel.constant)
-    return conditioned(Posterior.prior(kernel, factor * prior.noise_var, prior.mean, trend), observed, factor)
+    sources = None if prior.sources is None else prior.sources._replace(noise_factor=factor)
+    inflated = replace(prior, kernel=kernel, noise_var=factor * prior.noise_var, sources=sources)
+    return conditioned(inflated.posterior(trend), observed, factor)

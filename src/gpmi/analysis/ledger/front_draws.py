@@ -54,22 +54,24 @@ class Rays:
     reference: Array  # (k,), larger is better
     span: Array  # (k,), the unit of each objective
     directions: Array  # (W, k), unit vectors, in units of `span`
+    best: Array  # (k,), the largest possible value of each objective; infinite where it has no bound
 
     @staticmethod
-    def of(reference: Array, span: Array, count: int | None = None) -> Rays:
+    def of(reference: Array, span: Array, count: int | None = None, best: Array | None = None) -> Rays:
         """Return `count` rays from a reference; by default RAYS with two objectives."""
         from scipy.special import ndtri
 
         k = len(reference)
+        best = np.full(k, np.inf) if best is None else best
         if k == 1:
-            return Rays(reference, span, np.ones((1, 1)))
+            return Rays(reference, span, np.ones((1, 1)), best)
         if k == 2:
             count = count or RAYS
             angle = 0.5 * np.pi * (np.arange(count) + 0.5) / count
-            return Rays(reference, span, np.column_stack([np.sin(angle), np.cos(angle)]))
+            return Rays(reference, span, np.column_stack([np.sin(angle), np.cos(angle)]), best)
         normal = np.abs(ndtri(sobol(k, ((count or RAYS_MANY) - 1).bit_length(), (0, k))))
         normal = np.maximum(normal, 1e-3)
-        return Rays(reference, span, normal / np.linalg.norm(normal, axis=1, keepdims=True))
+        return Rays(reference, span, normal / np.linalg.norm(normal, axis=1, keepdims=True), best)
 
     def __len__(self) -> int:
         return len(self.directions)
@@ -81,6 +83,12 @@ class Rays:
         unit = (values - self.reference) / self.span
         best = np.stack([(unit / w).min(axis=-1).max(axis=-1) for w in self.directions], axis=-1)
         result: Array = np.maximum(best, 0.0)
+        return result
+
+    @cached_property
+    def ends(self) -> Array:
+        """The largest possible height on each ray, (W,): where the first objective is as good as it can be."""
+        result: Array = np.maximum(((self.best - self.reference) / self.span / self.directions).min(axis=1), 0.0)
         return result
 
     def volume(self, heights: Array) -> Array:
@@ -98,14 +106,15 @@ class Rays:
     @cached_property
     def fine(self) -> Rays:
         """More rays, between these, if there are two objectives; otherwise the same."""
-        return Rays.of(self.reference, self.span, FINE * len(self)) if len(self.reference) == 2 else self
+        return Rays.of(self.reference, self.span, FINE * len(self), self.best) if len(self.reference) == 2 else self
 
     def refined(self, heights: Array) -> Array:
         """Return heights (S, W) of smooth fronts on the fine rays, (S, F), by interpolation."""
         if self.fine is self:
             return heights
         at, own = (np.arange(len(rays)) + 0.5 for rays in (self.fine, self))
-        return np.stack([np.interp(at / FINE, own, one) for one in heights])
+        result: Array = np.minimum(np.stack([np.interp(at / FINE, own, one) for one in heights]), self.fine.ends)
+        return result
 
 
 # What must be large
@@ -292,7 +301,7 @@ class FrontProblem:
         """Return the objectives (..., k), larger is better, at values g (F, ...) of the functions."""
         rows, sides, rays = self.sides.rows(g), self.sides, self.rays
         columns = [rows[sides.objective == i].min(axis=0) for i in range(len(rays.reference))]
-        result: Array = rays.reference + rays.span * np.stack(columns, axis=-1)
+        result: Array = np.minimum(rays.reference + rays.span * np.stack(columns, axis=-1), rays.best)
         return result
 
     @one_blas_thread
@@ -399,8 +408,12 @@ class FrontProblem:
             self._take(heights, where, final, ends.reshape(size, len(rays), space.dim))
         return heights, where, own
 
-    @staticmethod
-    def _take(heights: Array, where: Array, reached: Array, points: Array) -> None:
-        """Replace heights (S, W) by larger ones, and their points."""
+    def _take(self, heights: Array, where: Array, reached: Array, points: Array) -> None:
+        """Replace heights (S, W) by larger ones, and their points.
+
+        A ray that reaches beyond what is possible of an objective ends there: clipping that objective at its bound is
+        the same, because the height is the smallest of all.
+        """
+        reached = np.minimum(reached, self.rays.ends)
         better: Mask = reached > heights
         heights[better], where[better] = reached[better], points[better]

@@ -59,7 +59,7 @@ def _gains(
     g = np.stack([one.sample(z, rng, size) for one in posteriors])  # (F, size, m)
     others = np.stack([one.sample(z, rng, size) for one in posteriors])
     means, covariances = [one.mu(z) for one in posteriors], [one.covariance(z, z) for one in posteriors]
-    heights = np.maximum(problem.sides.heights(others, problem.rays.directions), 0.0)  # (size, m, W)
+    heights = np.clip(problem.sides.heights(others, problem.rays.directions), 0.0, problem.rays.ends)  # (size, m, W)
     own = problem.rays.heights(problem.objectives(others[:, :, :n]))  # (size, W)
     objectives, works = problem.objectives(g), _works(problem, g)  # (size, m, k), (size, m)
     works[:, :n] = True

@@ -33,6 +33,7 @@ from gpmi.policies.objectives import MOST_EXACT
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.goals import Goals, Match, Max, Objective
+from gpmi.trials.value_bounds import OPEN
 
 FIRST = 4  # trials behind a reference that was not stated, at least; our choice
 MARGIN = 0.1  # of their range, below the worst of them: the field's usual margin
@@ -51,6 +52,7 @@ class Missing:
     possible: Array  # (S,), the hypervolume of the drawn front
     how: str  # how it was drawn; if it is not known, why
     wider: float = 1.0  # the factor of the distance from the median to a bound
+    most: float = math.inf  # what is missing if the front is as good as the bounds of the outputs allow
 
     @property
     def known(self) -> bool:
@@ -65,7 +67,7 @@ class Missing:
     def interval(self, level: float = 0.95) -> Interval:
         """Return the credible interval [0, q(level)]; [0, inf] if it is not known."""
         level = checks.probability("level", level)
-        return Interval(0.0, self._bound(self.draws, level) if self.known else math.inf)
+        return Interval(0.0, min(self._bound(self.draws, level), self.most) if self.known else math.inf)
 
     def share(self, level: float = 0.95) -> Interval:
         """Return the interval [0, q(level)] of what is missing as a share of all that can be had; [0, 1] if unknown."""
@@ -163,8 +165,23 @@ class FrontLedger:
             return None
         told = [[trial.outputs[name] for name in self.goals.objectives] for trial in first]
         values = np.stack([g.oriented(y) for (_, g), y in zip(self._objectives, np.array(told).T, strict=True)], axis=1)
-        worst = values.min(axis=0) - MARGIN * np.ptp(values, axis=0)
+        worst = np.maximum(values.min(axis=0) - MARGIN * np.ptp(values, axis=0), self._extremes[0])
         return np.array([low if one is None else one for one, low in zip(stated, worst.tolist(), strict=True)])
+
+    @cached_property
+    def _extremes(self) -> tuple[Array, Array]:
+        """The worst and the best possible value of each objective, oriented, (k,) both; infinite without bounds."""
+        worst, best = [], []
+        for name, goal in self._objectives:
+            model = self.analysis.models.get(name)
+            bounds = OPEN if model is None else model.model.setting.bounds
+            if isinstance(goal, Match):
+                worst.append(-max(goal.target - bounds.lo, bounds.hi - goal.target))
+                best.append(0.0 if bounds.limited else np.inf)
+            else:
+                worst.append(bounds.lo)
+                best.append(bounds.hi)
+        return np.array(worst), np.array(best)
 
     @property
     def _first(self) -> int:
@@ -258,7 +275,10 @@ class FrontLedger:
         if self.unknown is not None:
             return Missing(np.empty(0), np.empty(0), self.unknown)
         drawn = self._draws
-        return Missing(drawn.missing, drawn.possible, drawn.how, self._wider)
+        assert self._reference is not None
+        room = self._extremes[1] - self._reference
+        most = max(float(np.prod(room)) - self.hypervolume, 0.0) if np.isfinite(room).all() else math.inf
+        return Missing(drawn.missing, drawn.possible, drawn.how, self._wider, most)
 
     @property
     def _wider(self) -> float:
@@ -315,7 +335,12 @@ class FrontLedger:
             central.append(requirement.posterior)
             sides.append((len(central) - 1, requirement.sign, -requirement.sign * requirement.limit, 1.0, -1))
         columns = [np.array(column) for column in zip(*sides, strict=True)]
-        rays = Rays.of(np.array([reference[name] for name in names]), np.array([span[name] for name in names]))
+        best = dict(zip(self.goals.objectives, self._extremes[1].tolist(), strict=True))
+        rays = Rays.of(
+            np.array([reference[name] for name in names]),
+            np.array([span[name] for name in names]),
+            best=np.array([best[name] for name in names]),
+        )
         own = np.array([self.space.encode(trial.x) for trial in self.front]).reshape(-1, self.space.dim)
         return FrontProblem(
             tuple(mixtures), tuple(central), Sides(*columns), rays, self.space, own,
@@ -348,7 +373,7 @@ class FrontLedger:
         drawn = self._drawn(self._problem_of(pair), pair) if len(names) > 2 or pair != tuple(names) else self._draws
         tail = 0.5 * (1.0 - LEVEL)
         found = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
-        found = np.maximum(found[1] + self._wider * (found - found[1]), 0.0)
+        found = np.clip(found[1] + self._wider * (found - found[1]), 0.0, drawn.rays.ends)
         signs = np.array([1.0 if isinstance(self.goals[name], Max) else -1.0 for name in pair])
         low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in found)
         return FrontBands(pair, low, median, high)

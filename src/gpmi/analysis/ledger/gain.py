@@ -18,10 +18,12 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.model import Model
 from gpmi.policies import EI, State
+from gpmi.trials.value_bounds import ValueBounds
 
 MOST = 100  # evaluations: their joint values take O(MOST^3) for each draw
 DRAWS = 512  # of the gain: a probability of 0.05 is estimated with an sd of 0.01
-_CLOSEST = 1000  # points whose improvement is computed in units of y if y is transformed: our limit on the cost
+_CLOSEST = 1000  # points whose improvement is computed if y is transformed or has bounds: our limit on the cost
+_QUANTILES = 32  # of f at the recommended point, if y has bounds; our choice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,14 +137,42 @@ def expected_improvement(model: Model, belief: Belief, z: Array) -> float:
         best = float(posterior.mu(row)[0])
         state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
         mu, var = moments_in_chunks(posterior, z)
-        if not model.warp.bends:
+        if not (model.warp.bends or model.setting.bounds.limited):
             total += EI("mean").score(mu, spread_of_difference(posterior, z, row), state)
             continue
         from scipy.special import ndtri
 
         top = np.argsort(-EI("mean").score(mu, var, state))[:_CLOSEST]
+        if not model.warp.bends:
+            total[top] += bounded_improvement(posterior, z[top], row, model.setting.bounds)
+            continue
         values = mu[top, None] + np.sqrt(var[top, None]) * ndtri((np.arange(200) + 0.5) / 200)
         gains = model.to_units_of_y(values) - model.to_units_of_y(np.array([best]))
         total[top] += np.maximum(gains, 0.0).mean(axis=1)
     total = total if model.chance is None else total * model.chance.works(z)
     return float(total.max(initial=0.0)) / len(belief.posteriors)
+
+
+def bounded_improvement(posterior: Posterior, z: Array, row: Array, bounds: ValueBounds) -> Array:
+    """Return E[(clip f(z) - clip f(row))^+] at z (m, d), where clip keeps to the bounds of y. (m,), O(n^2 m).
+
+    Given f(row) = b, f(z) is normal, and with c = clip(b) the expectation is E[(f(z) - c)^+] - E[(f(z) - hi)^+]. It is
+    averaged over quantiles of b.
+    """
+    from scipy.special import ndtri
+
+    (mu, var), (at, spread) = moments_in_chunks(posterior, z), posterior(row[None])
+    covariance = 0.5 * (var + spread[0] - spread_of_difference(posterior, z, row))
+    slope = covariance / spread[0] if spread[0] > 0.0 else np.zeros(len(z))
+    rest = np.maximum(var - slope * covariance, 0.0)[:, None]
+    b = np.sqrt(spread[0]) * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)  # minus its mean, (q,)
+    means, floor = mu[:, None] + slope[:, None] * b, bounds.clip(at[0] + b)
+    gains = _excess(means, rest, floor)
+    gains -= _excess(means, rest, np.full(_QUANTILES, bounds.hi)) if np.isfinite(bounds.hi) else 0.0
+    result: Array = np.maximum(gains, 0.0).mean(axis=1)
+    return result
+
+
+def _excess(mu: Array, var: Array, level: Array) -> Array:
+    """Return E[(f - level)^+] for f ~ N(mu, var)."""
+    return EI("mean").score(mu - level, var + np.zeros_like(mu), State(best_observed=0.0, best_mean=0.0))

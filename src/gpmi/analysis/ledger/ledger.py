@@ -284,7 +284,7 @@ class Ledger:
         recommended = model.recommended_in(part)
         z = part.rows if part.rows is not None else screen_of(part, self.setting.seed)
         works = None if model.chance is None else model.chance.works(z)
-        straight = not model.warp.bends
+        straight = not (model.warp.bends or model.setting.bounds.limited)
         if straight and most_likely_better((model.posterior,), z, recommended, eps, works) > 1.0 - level:
             return False
         if self.doubt is not None:

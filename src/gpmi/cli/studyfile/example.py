@@ -10,6 +10,7 @@ EXAMPLE = r"""# A study: what to optimise, with which program, and when to stop.
 # To switch on a setting in a line that begins with "# ", remove the "# ".
 
 goal = "min"                # "min" or "max" of the program's value
+# bounds = [0, inf]         # what the value can be at all: what is stated about it stays within
 budget = 25                 # evaluations in all, including failed ones
 seed = 0                    # the same seed and the same values give the same suggestions
 # aim = "earn"              # every evaluation counts; the default is "find": only the best point at the end counts
@@ -36,7 +37,7 @@ depth = { int = [1, 4], when = { method = "exact" } }  # only with method = "exa
 # Several outputs, each with its own goal, in place of `goal` above. The program then prints a JSON object that has all
 # of them, such as {"loss": 0.5, "seconds": 12.3}.
 # [goals]
-#     loss = "min"                                # or "max"
+#     loss = { goal = "min", bounds = [0, inf] }  # with what it can be at all; or "min", or "max"
 #     seconds = { goal = "min", at_most = 60 }    # with the worst value that you would accept
 #     memory = { at_most = 8 }                    # a limit: at_most or at_least
 #     width = { match = 42, within = 3 }          # as close to 42 as possible, at most 3 away
@@ -75,6 +76,10 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 #     outputs = { loss = "final_loss" }           # with [goals]: the name of an output there, if it is another
 #     pattern = { loss = 'loss: (\S+)' }          # with [goals]: a pattern for each output
 # constraints = ["memory"]  # the names of measured constraints: a point is feasible if all are <= 0
+
+# Earlier studies of related functions, by name: their databases. What they say is used as far as it agrees.
+# [earlier]
+# "last year" = "last_year.db"
 
 # When to stop before the budget is spent: when the first of these is met.
 [stop]

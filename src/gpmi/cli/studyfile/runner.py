@@ -25,17 +25,7 @@ def open_study(file: StudyFile) -> Study:
     """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
 
-    goals = {"goal": file.goal} if file.goals is None else {"goals": file.goals}
-    opened = study(
-        file.database,
-        file.name,
-        space=dict(file.parameters),
-        aim=file.aim,
-        seed=file.seed,
-        budget=file.budget,
-        constraints=list(file.constraints),
-        **goals,
-    )
+    opened = study(file.database, file.name, space=dict(file.parameters), **file.options)
     if file.goals is None and opened.optimizer.goals is not None:
         opened.close()
         raise StudyFileError(

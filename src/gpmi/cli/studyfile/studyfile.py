@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from gpmi._support import checks
+from gpmi._support.plain_table import Table
 from gpmi.cli.command import Command, Reading
 from gpmi.cli.command.reading import LARGEST_FILE
 from gpmi.cli.command.templates import Template, check_names, check_shell, check_template
-from gpmi.cli.studyfile.toml_table import StudyFileError, Table, lines_of, nearest
+from gpmi.cli.studyfile.toml_table import FileTable, StudyFileError, lines_of
 from gpmi.run import stopping
 from gpmi.run.pools import MOST_WORKERS
-from gpmi.space import Choice, Fidelity, Forbidden, Int, Parameter, Real, Space
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
-
-AnyParameter: TypeAlias = Parameter | Fidelity
+from gpmi.run.study_table import FIDELITY_FORMS, KEYS, AnyParameter, StudyTable, list_value, read_table, text_value
+from gpmi.space import Fidelity
+from gpmi.trials.goals import Goals
 
 DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
-TOP = (
-    *("name", "database", "goal", "aim", "budget", "cost", "seed", "workers", "timeout", "retries", "constraints"),
-    *("forbidden", "parameters", "goals", "command", "value", "stop"),
-)
-KINDS: dict[str, Callable[..., Parameter]] = {
-    **{"real": Real, "int": Int, "choice": Choice},
-    "ordered": partial(Choice, ordered=True),
-}
-FIDELITY = "fidelity"  # a kind of parameter beside these: levels with their costs, or steps
-FIDELITY_FORMS = (
-    "{ fidelity = { coarse = 1, fine = 60 } } for levels with their costs, or { fidelity = [1, 52] } for steps"
-)
+TOP = (*KEYS, "name", "database", "cost", "workers", "timeout", "retries", "command", "value", "stop", "earlier")
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints", "outputs")
-GOALS = ("goal", "match", "within", "at_least", "at_most")
-GOAL_FORMS = '"max", "min", "watch", or a table such as { at_least = 0.95 } or { match = 42, within = 3 }'
 # Rules without a key in [stop]: `Budget` has one at the top, `PhiBelow` is only useful combined with `&`.
 NOT_IN_FILES = (stopping.Rule, stopping.Either, stopping.Both, stopping.Budget, stopping.PhiBelow)
 STOP: dict[str, Callable[..., stopping.Rule]] = {
@@ -55,24 +41,22 @@ STOP_SEVERAL = ("seconds", "stagnation", "gain_below")  # the rules that several
 _REMEDY = f"give one of {', '.join(STOP_SEVERAL)}, or a budget"
 
 
-@dataclass(frozen=True)
-class StudyFile:
+@dataclass(frozen=True, kw_only=True)
+class StudyFile(StudyTable):
     """The contents of a study file."""
 
     path: Path
     name: str  # of the study in the database
     database: str  # a path, or the address of a server
-    goal: Literal["max", "min"]
-    aim: Literal["find", "earn"]
-    budget: int | None
-    seed: int | None
     workers: int
-    parameters: Mapping[str, AnyParameter]
-    constraints: tuple[Any, ...]  # of the space: strings and `Forbidden`
     command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
     cost: float | None = None  # what to spend, in units of the costs of the fidelity
-    goals: Goals | None = None  # of the outputs; `goal` is then "max" and means nothing
+    earlier: Mapping[str, str] = field(default_factory=dict)  # databases of earlier studies, by name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**super().options, "earlier": dict(self.earlier) or None}
 
 
 def read_study(path: str | Path) -> StudyFile:
@@ -96,7 +80,7 @@ def read_study(path: str | Path) -> StudyFile:
         raise StudyFileError(_syntax(path, str(error), text)) from None
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of more than 4,300 digits
         raise StudyFileError(f"{path}: it cannot be read as TOML ({type(error).__name__}); simplify it") from None
-    return _study(Table(content, path, lines_of(text)))
+    return _study(FileTable(content, path, lines_of(text)))
 
 
 def _syntax(path: Path, message: str, text: str) -> str:
@@ -110,18 +94,16 @@ def _syntax(path: Path, message: str, text: str) -> str:
 # The schema
 
 
-def _study(top: Table) -> StudyFile:
+def _study(top: FileTable) -> StudyFile:
     top.allow_only(TOP)
-    if "parameters" not in top.content:
-        top.refuse("there is no table [parameters]; `gpmi init` writes an example")
-    parameters = _parameters(top.table("parameters"))
-    goals = _goals(top, parameters) if "goals" in top.content else None
+    table = read_table(top, check_names)
+    parameters, goals = table.parameters, table.goals
     command = _command(top, parameters, goals) if "command" in top.content else None
     for name in ("value", "timeout", "retries"):
         if command is None and name in top.content:
             with top.at(name):
                 raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
-    budget, stop = top.get("budget", _count), _stop(top.table("stop"), goals)
+    budget, stop = table.budget, _stop(top.table("stop"), goals)
     cost = top.get("cost", checks.positive)
     if cost is not None and not any(isinstance(one, Fidelity) for one in parameters.values()):
         top.refuse(f"no parameter is a fidelity, so nothing has a cost; give one {FIDELITY_FORMS}", "cost")
@@ -129,25 +111,20 @@ def _study(top: Table) -> StudyFile:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
     return StudyFile(
         path=top.file,
-        name=top.get("name", _text, top.file.stem),
+        name=top.get("name", text_value, top.file.stem),
         database=_database(top),
-        goal=top.get("goal", _goal, "max"),
-        aim=top.get("aim", partial(checks.one_of, words=("find", "earn")), "find"),
-        budget=budget,
-        seed=top.get("seed", partial(checks.whole, least=0, most=checks.LARGEST_SEED)),
         workers=top.get("workers", partial(checks.whole, least=1, most=MOST_WORKERS), 1),
-        parameters=parameters,
-        constraints=_constraints(top, parameters),
         command=command,
         stop=stop,
         cost=cost,
-        goals=goals,
+        earlier=_earlier(top),
+        **vars(table),
     )
 
 
-def _database(top: Table) -> str:
+def _database(top: FileTable) -> str:
     """Return where the study is stored: a path relative to the folder of the file, or the address of a server."""
-    database: str = top.get("database", _text, DATABASE)
+    database: str = top.get("database", text_value, DATABASE)
     with top.at("database"):
         if "://" in database:
             if not database.startswith(SERVERS):
@@ -159,168 +136,19 @@ def _database(top: Table) -> str:
     return str(path)
 
 
-def _parameters(table: Table) -> dict[str, AnyParameter]:
-    if not table.content:
-        table.refuse("[parameters] is empty; give at least one, as in x = { real = [0.0, 1.0] }")
-    made: dict[str, AnyParameter] = {}
+def _earlier(top: FileTable) -> dict[str, str]:
+    """Return the databases of earlier studies: paths relative to the folder of the file, or addresses of servers."""
+    table, found = top.table("earlier"), dict[str, str]()
     for name in table.content:
+        address: str = table.get(name, text_value)
+        found[name] = address if address.startswith(SERVERS) else str(top.file.parent / address)
         with table.at(name):
-            check_names([*made, name])
-        made[name] = _parameter(table.table(name))
-    with table.at():
-        Space.of(made)  # refuses conditions on parameters and values that do not exist
-    return made
+            if found[name] != address and not Path(found[name]).is_file():
+                raise ValueError(f"there is no file {address!r}; give the path of the database of an earlier study")
+    return found
 
 
-def _parameter(table: Table) -> AnyParameter:
-    if FIDELITY in table.content:
-        return _fidelity(table)
-    kinds = [kind for kind in KINDS if kind in table.content]
-    if len(kinds) != 1:
-        near = [] if kinds else [key for key in table.content if nearest(key, (*KINDS, FIDELITY))]
-        if near:
-            table.allow_only((*KINDS, FIDELITY))
-        table.refuse(f"give it one of {', '.join((*KINDS, FIDELITY))}, as in {{ real = [0.0, 1.0] }}")
-    (kind,) = kinds
-    optional = [
-        name
-        for name, one in inspect.signature(KINDS[kind]).parameters.items()
-        if one.default is not one.empty and name != "ordered"
-    ]
-    table.allow_only((kind, *optional))
-    more: dict[str, Any] = {name: table.content[name] for name in optional if name in table.content}
-    table.get("when", _condition)
-    with table.at(kind):
-        values = table.content[kind]
-        if not isinstance(values, list):
-            raise TypeError(f"{kind} is {checks.shown(values)}; give a list")
-        if kind in ("choice", "ordered"):
-            return KINDS[kind](tuple(_option(option) for option in values), **more)
-        if len(values) != 2:
-            raise ValueError(f"{kind} is {checks.shown(values)}; give the smallest and the largest value, [lo, hi]")
-        return KINDS[kind](*values, **more)
-
-
-def _fidelity(table: Table) -> Fidelity:
-    """Return a fidelity: a table of levels with their costs, a list of levels, or two whole numbers for steps."""
-    table.allow_only((FIDELITY, "cost", "unit"))
-    given, unit = table.content[FIDELITY], table.get("unit", _text, "")
-    with table.at(FIDELITY):
-        if not isinstance(given, dict | list):
-            raise TypeError(f"fidelity is {checks.shown(given)}; give {FIDELITY_FORMS}")
-        for label in given:
-            _option(label)
-        if isinstance(given, list) and len(given) == 2 and all(type(step) is int for step in given):
-            first, last = given
-            Fidelity(first, last)
-            cost = table.get("cost", _costs)
-            with table.at("cost" if cost is not None else FIDELITY):
-                return Fidelity(first, last, cost=cost, unit=unit)
-        if "cost" in table.content:
-            table.refuse("it is for steps; give the costs of levels with them, { coarse = 1, fine = 60 }", "cost")
-        return Fidelity(given, unit=unit)
-
-
-def _costs(name: str, value: Any) -> dict[int, Any]:
-    if not isinstance(value, dict) or not all(re.fullmatch(r"[0-9]{1,12}", step) for step in value):
-        raise TypeError(f"{name} is {checks.shown(value)}; give what the steps up to some cost, {{ 10 = 15, 52 = 60 }}")
-    return {int(step): cost for step, cost in value.items()}
-
-
-def _option(option: Any) -> Any:
-    """Return an option that can be passed to a program: a string, a number, true or false."""
-    if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
-        raise TypeError(f"it has the option {checks.shown(option)}; give strings, finite numbers, true or false")
-    if isinstance(option, str) and "\0" in option:
-        raise ValueError(f"it has the option {checks.shown(option)}; no program accepts a zero byte")
-    return option
-
-
-def _condition(name: str, value: Any) -> None:
-    if not isinstance(value, dict):
-        raise TypeError(f"{name} is {checks.shown(value)}; give a table such as {{ method = 'exact' }}")
-
-
-def _constraints(top: Table, parameters: Mapping[str, AnyParameter]) -> tuple[Any, ...]:
-    space, found = Space.of(dict(parameters)), list[Any]()
-    for key in ("constraints", "forbidden"):
-        for i, one in enumerate(top.get(key, _list, [])):
-            with top.at(key, i):
-                if key == "forbidden":
-                    if not isinstance(one, dict):
-                        raise TypeError(f"it is {checks.shown(one)}; give a table of values, {{ method = 'fast' }}")
-                    one = Forbidden(**one)
-                elif not isinstance(one, str):
-                    raise TypeError(f"it is {checks.shown(one)}; give a string such as 'x + y <= 1'")
-                space.constrained([one])
-                found.append(one)
-    with top.at("constraints" if "constraints" in top.content else "forbidden"):
-        if found:
-            space.constrained(found)
-    return tuple(found)
-
-
-def _goals(top: Table, parameters: Mapping[str, AnyParameter]) -> Goals:
-    """Return the goals of the outputs, from the table [goals]."""
-    table = top.table("goals")
-    if not table.content:
-        table.refuse('[goals] is empty; give a goal for each output, as in yield = "max"')
-    if "goal" in top.content:
-        with top.at("goal"):
-            raise ValueError("there is also a table [goals]; leave out goal, and say it there")
-    made: dict[str, Goal] = {}
-    for name, given in table.content.items():
-        with table.at(name):
-            if name in parameters:
-                raise ValueError("a parameter has the same name; give the output another one")
-            if not isinstance(given, dict):
-                made[name] = _goal_in_a_word(given)
-                continue
-        made[name] = _goal_in_a_table(table.table(name))
-    if not any(isinstance(goal, Objective) for goal in made.values()):
-        table.refuse(f'there are only {", ".join(made)}, and no objective; give an output "max", "min" or match')
-    with table.at():
-        return Goals.of(made)
-
-
-def _goal_in_a_word(given: Any) -> Goal:
-    words: dict[Any, Goal] = {"max": Max(), "min": Min(), "watch": None}
-    if isinstance(given, str) and given in words:
-        return words[given]
-    near = given.lower()[:3] if isinstance(given, str) else ""
-    remedy = f'did you mean "{near}"?' if near in words else f"give {GOAL_FORMS}"
-    raise ValueError(f"it is {checks.shown(given)}; {remedy}")
-
-
-def _goal_in_a_table(table: Table) -> Goal:
-    """Return the goal that a table describes: a limit, a target, or an objective with the worst acceptable value."""
-    table.allow_only(GOALS)
-    word = table.get("goal", partial(checks.one_of, words=("max", "min")))
-    numbers = {key: table.get(key, checks.number) for key in GOALS if key in table.content and key != "goal"}
-    if "match" in numbers or "within" in numbers:
-        if word is not None or set(numbers) != {"match", "within"}:
-            table.refuse(
-                "a target is given as { match = 42, within = 3 }, where within is the distance that you accept"
-            )
-        with table.at():
-            return Match(numbers["match"], within=numbers["within"])
-    if word is not None:
-        kind, own = (Max, "at_least") if word == "max" else (Min, "at_most")
-        if not set(numbers) <= {own}:
-            table.refuse(
-                f'with goal = "{word}" the worst value that you would accept is {own}; leave out the other limit'
-            )
-        with table.at():
-            return kind(numbers.get(own))
-    if len(numbers) != 1:
-        both = "it has two limits; give one of them, or a target, { match = 5, within = 1 }"
-        table.refuse(both if numbers else f"it is empty; give {GOAL_FORMS}")
-    ((key, value),) = numbers.items()
-    with table.at(key):
-        return AtLeast(value) if key == "at_least" else AtMost(value)
-
-
-def _command(top: Table, parameters: Mapping[str, AnyParameter], goals: Goals | None) -> Command:
+def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goals | None) -> Command:
     table, names = top.table("command"), tuple(parameters)
     table.allow_only(COMMAND)
     if "run" not in table.content:
@@ -335,7 +163,7 @@ def _command(top: Table, parameters: Mapping[str, AnyParameter], goals: Goals | 
         reading=reading,
         timeout=top.get("timeout", checks.positive),
         retries=top.get("retries", partial(checks.whole, least=0), 0),
-        cwd=top.file.parent / table.get("folder", _text, "."),
+        cwd=top.file.parent / table.get("folder", text_value, "."),
         env=table.get("environment", _environment, {}),
         steps=steps,
     )
@@ -385,7 +213,7 @@ def _reading(table: Table, goals: Goals | None) -> Reading:
     if (source == "match") != ("pattern" in table.content):
         table.refuse('`from = "match"` and `pattern` belong together; give both or none')
     constraints = table.get("constraints", _texts, [])
-    pattern = table.get("pattern", _text if goals is None else _pattern)
+    pattern = table.get("pattern", text_value if goals is None else _pattern)
     more: dict[str, Any] = {} if goals is None else _outputs(table, goals)
     if goals is None and "outputs" in table.content:
         table.refuse('outputs need a table [goals], as in yield = "max"; give one, or leave this out', "outputs")
@@ -393,8 +221,8 @@ def _reading(table: Table, goals: Goals | None) -> Reading:
         return Reading(
             source=source,
             pattern=pattern,
-            y=table.get("y", _text, "y"),
-            noise_var=table.get("noise_var", _text, "noise_var"),
+            y=table.get("y", text_value, "y"),
+            noise_var=table.get("noise_var", text_value, "noise_var"),
             constraints=tuple(constraints),
             **more,
         )
@@ -437,40 +265,22 @@ def _stop(table: Table, goals: Goals | None) -> stopping.Rule | None:
 # Values
 
 
-def _goal(name: str, value: Any) -> str:
-    if isinstance(value, dict):
-        raise TypeError("it is a table; the goals of outputs stand in a table [goals]")
-    return checks.one_of(name, value, ("max", "min"))
-
-
 def _count(name: str, value: Any) -> int:
     return checks.whole(name, value, 1)
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise TypeError(f"{name} is {checks.shown(value)}; give a string")
-    return value
-
-
-def _list(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{name} is {checks.shown(value)}; give a list, in brackets")
-    return value
-
-
 def _texts(name: str, value: Any) -> list[str]:
-    return [_text(name, one) for one in _list(name, value)]
+    return [text_value(name, one) for one in list_value(name, value)]
 
 
 def _named_texts(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TypeError(f"{name} is {checks.shown(value)}; give a table, {{ yield = 'text' }}")
-    return {key: _text(key, one) for key, one in value.items()}
+    return {key: text_value(key, one) for key, one in value.items()}
 
 
 def _pattern(name: str, value: Any) -> str | dict[str, str]:
-    return _named_texts(name, value) if isinstance(value, dict) else _text(name, value)
+    return _named_texts(name, value) if isinstance(value, dict) else text_value(name, value)
 
 
 def _environment(name: str, value: Any) -> dict[str, str]:

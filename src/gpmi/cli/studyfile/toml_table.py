@@ -8,72 +8,38 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any
 
-from gpmi._support import checks
-
-Place: TypeAlias = tuple[str | int, ...]  # keys and positions, from the outside inwards
+from gpmi._support.plain_table import Place, Table, TableError
 
 
-class StudyFileError(ValueError):
+class StudyFileError(TableError):
     """A study file that cannot be used: `file:line: what is wrong; the remedy`."""
 
 
-class Table:
-    """One table of the file, and where it stands. A missing table is an empty one."""
+class FileTable(Table):
+    """One table of the file, and where it stands."""
 
     def __init__(self, content: Mapping[str, Any], file: Path, lines: Mapping[Place, int], place: Place = ()) -> None:
-        self.content, self.file = content, file
-        self._lines, self._place = lines, place
+        super().__init__(content, place)
+        self.file, self._lines = file, lines
 
-    def refuse(self, message: str, *inside: str | int) -> NoReturn:
-        """Raise an error that points at this table, or at something inside it."""
-        place = (*self._place, *inside)
+    def error(self, message: str, place: Place) -> StudyFileError:
         named = ".".join(f"[{part}]" if isinstance(part, int) else part for part in place).replace(".[", "[")
         prefix = f"{named}: " if place else ""
-        raise StudyFileError(f"{self.file}:{line_of(self._lines, place)}: {prefix}{message}") from None
+        return StudyFileError(f"{self.file}:{line_of(self._lines, place)}: {prefix}{message}", place)
 
-    @contextmanager
-    def at(self, *inside: str | int) -> Iterator[None]:
-        """Let errors in this block point at this place."""
-        try:
-            yield
-        except StudyFileError:
-            raise
-        except (TypeError, ValueError) as error:
-            self.refuse(str(error), *inside)
+    def attached(self, text: str) -> str:
+        """Return the content of the file that a value names, beside the study file."""
+        path = self.file.parent / text
+        if not path.is_file():
+            raise ValueError(f"it is {text!r}, which is no file; give a CSV file beside the study file")
+        return path.read_text(encoding="utf-8-sig")
 
-    def allow_only(self, names: Iterable[str]) -> None:
-        """Refuse keys that are not among these names."""
-        names = list(names)
-        for key in self.content:
-            if key not in names:
-                near = nearest(key, names)
-                self.refuse(f"there is no such key; {near or 'give one of ' + ', '.join(names)}", key)
-
-    def get(self, name: str, check: Callable[[str, Any], Any], default: Any = None) -> Any:
-        """Return the checked value of a key; `default` if it is missing."""
-        if name not in self.content:
-            return default
-        with self.at(name):
-            return check(name, self.content[name])
-
-    def table(self, name: str) -> Table:
-        """Return a table inside this one."""
-        content = self.content.get(name, {})
-        if not isinstance(content, dict):
-            self.refuse(f"it is {checks.shown(content)}; give a table", name)
-        return Table(content, self.file, self._lines, (*self._place, name))
-
-
-def nearest(key: str, names: Iterable[str]) -> str | None:
-    """Ask whether a similar name was meant; None if no name is similar."""
-    near = get_close_matches(key, list(names), n=1)
-    return f"did you mean {near[0]}?" if near else None
+    def inside(self, content: Mapping[str, Any], place: Place) -> FileTable:
+        return FileTable(content, self.file, self._lines, place)
 
 
 # Lines

@@ -1,4 +1,4 @@
-"""The kernel of a function that is measured at several levels, of which the last one counts."""
+"""The kernel of a function that is measured at several levels, or related to others; the last one counts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ class Levels(Kernel):
     B_lm = s_l s_m r_(l+1) ... r_m for l < m, with the sizes s_l and the correlations r_l in (-1, 1) of neighbours; the
     last size is 1. C is diagonal: each level but the last has an unknown constant added, N(0, offset).
 
+    With `star` they are functions of earlier studies, each related to the last one alone: f_l = s_l (r_l f_(L-1) + a
+    new function). So r_l is the correlation with the last one, and B_lm = s_l s_m r_l r_m for l != m, with r_(L-1) = 1.
+
     `base` is k. It takes all coordinates, and must not depend on that of the level.
     """
 
@@ -27,6 +30,7 @@ class Levels(Kernel):
     sizes: tuple[float, ...]  # s_0, ..., s_(L-2)
     correlations: tuple[float, ...]  # r_1, ..., r_(L-1)
     offset: float
+    star: bool = False
 
     def levels(self, x: Array) -> Numbers:
         """Return the levels (n,) of points (n, d)."""
@@ -36,7 +40,8 @@ class Levels(Kernel):
     def coupling(self) -> Array:
         """B, (L, L)."""
         sizes = np.array([*self.sizes, 1.0])
-        coupling: Array = np.multiply.outer(sizes, sizes) * chain_correlations(np.array(self.correlations))
+        correlations = star_correlations if self.star else chain_correlations
+        coupling: Array = np.multiply.outer(sizes, sizes) * correlations(np.array(self.correlations))
         return coupling
 
     @cached_property
@@ -84,12 +89,17 @@ class Levels(Kernel):
         by_correlations = []
         for i, r in enumerate(self.correlations):  # between the levels i and i + 1
             across = self._without(i)
+            if self.star:
+                across[i, i] = 0.0
+                sums = (by_coupling * across)[i].sum() + (by_coupling * across)[:, i].sum()
+                by_correlations.append((1.0 - r * r) * float(sums))
+                continue
             sums = (by_coupling * across)[: i + 1, i + 1 :].sum() + (by_coupling * across)[i + 1 :, : i + 1].sum()
             by_correlations.append((1.0 - r * r) * float(sums))
         return np.concatenate([by_sizes, by_correlations])
 
     def _without(self, i: int) -> Array:
-        """Return B with r_i replaced by 1: its derivative by r_i, for pairs of levels on both sides of it."""
+        """Return B with r_i replaced by 1: its derivative by r_i, for the pairs of levels that depend on it."""
         others = tuple(1.0 if j == i else r for j, r in enumerate(self.correlations))
         return replace(self, correlations=others).coupling
 
@@ -127,6 +137,14 @@ def chain_correlations(r: Array) -> Array:
     for i in range(count):
         for j in range(i + 1, count):
             found[i, j] = found[j, i] = found[i, j - 1] * r[j - 1]
+    return found
+
+
+def star_correlations(r: Array) -> Array:
+    """Return the correlations (L, L) of functions that are related by the last one, given those with it (L - 1,)."""
+    whole = np.append(r, 1.0)
+    found: Array = np.multiply.outer(whole, whole)
+    found[np.diag_indices(len(whole))] = 1.0
     return found
 
 

@@ -17,8 +17,11 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
 from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
+from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
+from gpmi.space.features import FeatureColumns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
 _MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
@@ -135,6 +138,16 @@ class Criterion:
         within = 0.0 if self._noises is None else float((self._noises.within / self._noises.each(solved.noise)).sum())
         return (float(weights @ (self.y - solved.mean)) + within) / self.values
 
+    def log_predictive(self, q: Array) -> Array:
+        """Return log p(row | the other rows) for each row, (n,); -inf where C is not positive definite. O(n^3)."""
+        solved = self._solve(q)
+        if solved is None:
+            return np.full(len(self.y), -np.inf)
+        precision = self._precision(solved)
+        own = precision.diagonal()
+        found: Array = 0.5 * (np.log(own / (2.0 * np.pi)) - (precision @ self.y) ** 2 / own)
+        return found
+
     def loss(self, q: Array) -> tuple[float, Array]:
         """Return -(criterion + log p(q)) and its gradient. O(n^3 + n^2 p)."""
         solved = self._solve(q)
@@ -243,6 +256,8 @@ class FitSetting:
     groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
     loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
     levels: LevelColumn | None = None  # of a fidelity with levels; None for any other space
+    features: FeatureColumns | None = None  # of options with descriptors; None if there are none
+    sources: SourceRows | None = None  # the values of earlier studies, to whose functions f is related
 
     @property
     def all_unknown(self) -> bool:
@@ -257,8 +272,15 @@ class FitSetting:
     def criterion(self, x: Array, y: Array, scale: float, noises: RowNoise | None = None) -> Criterion:
         """Return the criterion at x (n, d), in the user's coordinates, for standardised y (n,) whose sd was `scale`."""
         covariance: Covariance
-        if self.levels is not None:
-            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels)
+        if self.sources is not None:
+            rows, y, noises = self.sources.for_fit().with_rows(x, y, noises)
+            span, groups = np.append(self.span, 1.0), (*self.groups, max(self.groups) + 1)
+            features = None if self.features is None else self.features.with_column()
+            covariance = PairwiseLevels(rows, span, groups, scale, self.sources.column, features)
+        elif self.levels is not None:
+            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels, self.features)
+        elif self._is_default and self.features is not None:
+            covariance = PairwiseFeatures(x, self.span, self.groups, scale, self.features)
         elif self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:

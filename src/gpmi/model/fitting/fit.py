@@ -13,14 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Event
+from gpmi.gp.conditioned import Conditioned
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import eigen, invert
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.trend import Trend
+from gpmi.gp.trend import PriorMean
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, RowNoise
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
 from gpmi.model.fitting.slice_sampling import sample
+from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
 from gpmi.model.fitting.warp import IDENTITY, Warp
 
@@ -30,6 +32,19 @@ _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about as
 _RACE_POINTS = 128  # observations in this comparison, at most: an eighth of the cost with FIT_POINTS
 _FAR = 16.0  # skip noise variances this many nats (a factor of 1e7) less probable than the best
 _RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
+
+
+class SourceUnits(NamedTuple):
+    """The values of earlier studies in the units of this one: location + scale * standardised value."""
+
+    rows: SourceRows
+    location: float
+    scale: float
+    noise_factor: float = 1.0  # of the noise variances
+
+    def condition(self, kernel: Kernel, noise_var: float, mean: float) -> Conditioned:
+        """Return f given the values of the sources."""
+        return self.rows.condition(kernel, noise_var, mean, self.location, self.scale, self.noise_factor)
 
 
 @dataclass(frozen=True)
@@ -43,9 +58,19 @@ class Prior:
     hessian: Array | None = field(default=None, repr=False, compare=False)  # of the loss; warm start of the next fit
     warp: Warp = IDENTITY
     samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, with fit="mcmc"
+    sources: SourceUnits | None = field(default=None, repr=False)  # of earlier studies, to which f is related
+    # log p(y_i | the other y), (n,), and the fit with earlier studies, or without, that lost against this one:
+    log_predictive: Array | None = field(default=None, repr=False, compare=False)
+    rival: Prior | None = field(default=None, repr=False, compare=False)
 
-    def posterior(self, trend: Trend | None = None) -> Posterior:
-        """Return the posterior without observations; a known mean function adds to the mean."""
+    def posterior(self, trend: PriorMean | None = None) -> Posterior:
+        """Return the posterior without observations; a known mean function adds to the mean.
+
+        Values of earlier studies change its mean and its kernel. O(n^3) for n of them.
+        """
+        if self.sources is not None:
+            given = self.sources.condition(self.kernel, self.noise_var, self.mean)
+            return Posterior.prior(given.kernel, self.noise_var, 0.0, given.mean)
         return Posterior.prior(self.kernel, self.noise_var, self.mean, trend)
 
 
@@ -59,6 +84,7 @@ def fit(
     wide: bool = True,
     rng: np.random.Generator | None = None,
     noises: RowNoise | None = None,
+    predictive: bool = False,
 ) -> Prior:
     """Return the most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
@@ -67,14 +93,15 @@ def fit(
     An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
     starts: the centre of the hyper-prior, the same with much noise, and `warm`, an earlier fit. A search that is not
-    wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.
+    wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y, and with
+    `predictive` how well it predicts each y from the others.
     """
     events = _subset_event(y)
     some = FitData(x, y, noises).at_most(FIT_POINTS)
     location, scale, data = replace(some, y=warp(some.y)).standardised()
     z = data.y
     criterion = setting.criterion(data.x, z, scale, data.noises)
-    minimum = _best_minimum(criterion, _starts(criterion, scale, warm, wide))
+    minimum = _best_minimum(criterion, _starts(criterion, scale, warm, wide, setting.sources))
     if minimum.loss == NO_FIT and len(z):
         failure = f"the fit on {len(z)} observations failed; the centre of the hyper-prior is used"
         minimum, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
@@ -84,18 +111,26 @@ def fit(
         """Return the prior at q, in the user's units."""
         noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
         mean = location + scale * criterion.mean(q)
-        return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
+        units = None if setting.sources is None else SourceUnits(setting.sources, location, scale)
+        return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp, sources=units)
 
     best = prior_at(minimum.q, minimum.hessian)
+    if predictive:
+        own = criterion.log_predictive(minimum.q)[len(criterion.y) - len(z) :]
+        best = replace(best, log_predictive=own + warp.log_slope(some.y) - math.log(scale))
     if rng is None or minimum.loss == NO_FIT:
         return best
     return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, minimum, SAMPLES, rng)))
 
 
-def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[DescentPoint]:
+def _starts(
+    criterion: Criterion, scale: float, warm: Prior | None, wide: bool, sources: SourceRows | None
+) -> list[DescentPoint]:
     """Return the starts of the search."""
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
+    if sources is not None and starts:
+        starts += sources.flipped(unknowns.centre)
     if warm is not None:
         starts.append(criterion.covariance.q_of(warm.kernel, warm.noise_var / scale**2))
     return [start(criterion, q, None if warm is None else warm.hessian) for q in starts]

@@ -19,7 +19,7 @@ from gpmi.gp.linalg import eigen
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, warped
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
-from gpmi.model.fitting.fit import Prior, noise_density
+from gpmi.model.fitting.fit import Prior, SourceUnits, noise_density
 from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.warp import Warp
 
@@ -80,7 +80,9 @@ class DrawingProblem(NamedTuple):
         fixed = self.setting.noise_var
         noise_var = self.criterion.noise(q) * self.scale**2 if fixed is None else fixed
         kernel = AffineKernel(self.criterion.covariance.kernel(q), constant=self.scale**2)
-        return Prior(kernel, noise_var, self.location, warp=self.warp)
+        sources = self.setting.sources
+        units = None if sources is None else SourceUnits(sources, self.location, self.scale)
+        return Prior(kernel, noise_var, self.location, warp=self.warp, sources=units)
 
 
 def draw_priors(

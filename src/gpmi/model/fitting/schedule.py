@@ -13,19 +13,25 @@ from typing import Any, Literal
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.types import Array, Observations
+from gpmi._support.types import Array, Event, Observations
 from gpmi.gp.kernels import Kernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
 from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
+from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.student_prior import fit_student
 from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
+from gpmi.space.features import FeatureColumns
 
+# Earlier studies are ignored if the values are predicted better without them by this many nats. A single prediction
+# counts for at most MOST_NATS. CLEARLY was compared with 4, and with never, on the development problems of
+# docs/benchmarks/transfer.md; MOST_NATS is our choice, as for levels.
+CLEARLY, MOST_NATS = 2.0, 3.0
 BULK = 128  # from this many preloaded values on, one fit serves all; for fewer, fits cost less than two suggestions
 
 
@@ -50,6 +56,8 @@ class PriorSchedule:
         noise: Literal["normal", "student"] = "normal",
         transforms: bool = True,  # whether y may be transformed
         levels: LevelColumn | None = None,  # of a fidelity with levels
+        features: FeatureColumns | None = None,  # of options with descriptors
+        sources: SourceRows | None = None,  # of earlier studies, to whose functions f is related
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -60,7 +68,7 @@ class PriorSchedule:
         if noise == "student" and fit != "map":
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels)
+        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels, features, sources)
         self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 
@@ -123,15 +131,49 @@ class PriorSchedule:
             begin = first_fit if first_fit < p else None  # no fit on fewer values exists, or is needed
         is_cold = is_bulk and begin is None
         warm = None if begin is None else self(begin, observed, known_mean=known_mean, preloaded=preloaded)
+        wide = is_cold or is_wide(p)
+        if self._setting.sources is None:
+            return self._alone(first, data, warm, known_mean=known_mean, anew=is_cold, wide=wide)
+        fits = () if warm is None else (warm, warm.rival)
+        warms = {one.sources is not None: one for one in fits if one is not None}
+        alone = self._alone(first, data, warms.get(False), known_mean=known_mean, anew=is_cold, wide=wide)
+        related = fit(
+            self._setting,
+            data.x,
+            data.y,
+            warm=warms.get(True),
+            wide=wide,
+            rng=self._rng(p),
+            noises=data.noises,
+            predictive=True,
+        )
+        return _better(related, alone, self._setting.sources)
+
+    def _alone(
+        self, first: Observations, data: FitData, warm: Prior | None, *, known_mean: bool, anew: bool, wide: bool
+    ) -> Prior:
+        """Return the prior that is learned from the observations, without earlier studies."""
         warp = IDENTITY
         if self._transforms and not (known_mean or first.noise_var.any()):
-            warp = self._warp(first.x, first.y, IDENTITY if warm is None else warm.warp, anew=is_cold)
+            warp = self._warp(first.x, first.y, IDENTITY if warm is None else warm.warp, anew=anew)
         if warp.bends and data.noises is not None:  # the mean of warp(y) is not warp(the mean of y)
             data = FitData.of(replace(first, y=warp(first.y)))
             data = replace(data, y=warp.inverse(data.y))
-        rng = np.random.default_rng([self._seed, p, 0]) if self._sampled else None
-        learn = partial(fit, self._setting, data.x, data.y, noises=data.noises)
-        return learn(warp=warp, warm=warm, wide=is_cold or is_wide(p), rng=rng)
+        learn = partial(fit, self._without_sources, data.x, data.y, noises=data.noises)
+        predictive = self._setting.sources is not None
+        return learn(warp=warp, warm=warm, wide=wide, rng=self._rng(len(first)), predictive=predictive)
+
+    def _rng(self, p: int) -> np.random.Generator | None:
+        """Return the random numbers of the fit on p observations; None if it draws no priors."""
+        return np.random.default_rng([self._seed, p, 0]) if self._sampled else None
+
+    @cached_property
+    def _without_sources(self) -> FitSetting:
+        return replace(self._setting, sources=None)
+
+    def _setting_of(self, near: Prior) -> FitSetting:
+        """Return the setting of the fit `near`: without earlier studies, if they were ignored."""
+        return self._without_sources if near.sources is None else self._setting
 
     def draw(
         self,
@@ -152,12 +194,12 @@ class PriorSchedule:
         if not self._setting.template.unknown:
             return draw_noise_priors(self._setting, first)
         near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
-        return draw_priors(self._setting, first, near, warp, self._stream(p, 3), open_noise=open_noise)
+        return draw_priors(self._setting_of(near), first, near, warp, self._stream(p, 3), open_noise=open_noise)
 
     def undetected_noise(self, observed: Observations, near: Prior) -> UndetectedNoise | None:
         """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""
         learned = self._setting.template.unknown and not self.student_noise
-        return undetected_noise(self._setting, observed, near) if learned else None
+        return undetected_noise(self._setting_of(near), observed, near) if learned else None
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Return random numbers that no suggestion uses; 1 and 2 in the last place belong to the ledger."""
@@ -170,8 +212,22 @@ class PriorSchedule:
         """
         n = len(y)
         if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n) <= FIT_POINTS):
-            return softened(y) if self._soften else choose_warp(self._setting, x, y)
+            return softened(y) if self._soften else choose_warp(self._without_sources, x, y)
         return before
+
+
+def _better(related: Prior, alone: Prior, sources: SourceRows) -> Prior:
+    """Return the fit with earlier studies, or its rival without them if that one predicts the values clearly better.
+
+    Both predict each value from the others. A single value counts for at most MOST_NATS.
+    """
+    assert related.log_predictive is not None and alone.log_predictive is not None
+    gains = np.clip(related.log_predictive - alone.log_predictive, -MOST_NATS, MOST_NATS)
+    if float(gains.sum()) >= -CLEARLY:
+        return replace(related, rival=alone)
+    names = " and ".join(map(repr, sources.names))
+    reason = f"the values of this study were predicted better without {names}, and are modelled alone while that is so"
+    return replace(alone, rival=related, events=(*alone.events, Event("source ignored", reason)))
 
 
 def fit_size(n: int) -> int:

@@ -162,7 +162,7 @@ def reinvest(gamma: float, horizon: int, *, noise_var: float, size: int, varianc
     """2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), beta = 2 + 2 log(|D| / 2): aim="earn" on |D| = `size` points. Stands.
 
     It bounds the mean of R_T over draws of f, for every T. The last term is for the draws of max f that the guard may
-    need. docs/policy.md has the proof.
+    need. docs/proofs.md has the proof.
     """
     horizon, size = checks.whole("horizon", horizon, 1), checks.whole("size", size, 2)
     total = c1(noise_var, variance) * guard.beta(size) * horizon * _gamma(gamma)
@@ -175,7 +175,7 @@ def reinvest(gamma: float, horizon: int, *, noise_var: float, size: int, varianc
         "chooses otherwise.",
         "D is finite, values are told one by one, and rows may be asked again.",
         "f drawn from the GP prior with k(x, x) <= variance, normal noise, kernel and noise_var > 0 given",
-        "this project, docs/policy.md; Takeno, Inatsu, Karasuyama 2023 for IRGP-UCB",
+        "this project, docs/proofs.md; Takeno, Inatsu, Karasuyama 2023 for IRGP-UCB",
         of_the_mean=True,
     )
 

@@ -2,8 +2,9 @@
 "use strict";
 (() => {
   const body = document.body, live = document.getElementById("live");
-  // Whether a field has content, typed now or shown again with a message.
-  const dirty = (input) => input.value.trim() !== "";
+  // Whether a field has content of its own, typed now or shown again with a message: other than what was suggested.
+  const dirty = (input) => input.value.trim() !== (input.dataset.suggested ?? "");
+  const FIELDS = "input:not([type=hidden]), textarea, select[data-suggested]";
 
   // Following the study
 
@@ -20,7 +21,7 @@
   // Whether somebody is at work in a part of the page, so that it must not be replaced as a whole.
   const inUse = (part) =>
     part.contains(document.activeElement) || part.querySelector("details[open]") !== null ||
-    [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(dirty);
+    [...part.querySelectorAll(FIELDS)].some(dirty);
 
   // Add new rows, and remove rows that are gone unless something was typed into them.
   function mergeRows(part, fresh) {
@@ -36,7 +37,7 @@
         if (newer) {
           added.delete(number);
           if (!inUse(row) && row.innerHTML !== newer.innerHTML) row.replaceWith(newer);
-        } else if ([...row.querySelectorAll("input")].some(dirty) || row.contains(document.activeElement)) {
+        } else if ([...row.querySelectorAll(FIELDS)].some(dirty) || row.contains(document.activeElement)) {
           if (!row.querySelector(".problem")) {
             const note = document.createElement("p");
             note.className = "problem";
@@ -58,16 +59,33 @@
     if (order) order.value = rowsOf(part).map((row) => row.dataset.number).join(",");
   }
 
+  const sentFirst = new Map(); // pictures as the server sent them: their folds are opened here
+  // Pictures are closed where there is little room for them; after an update they are as they were before.
+  const narrow = matchMedia("(max-width: 44rem)");
+  function unfold(part, before) {
+    for (const fold of part.querySelectorAll("details[id]")) {
+      const open = before.get(fold.id) ?? (fold.open && !(narrow.matches && fold.classList.contains("picture") && !fold.dataset.keep));
+      if (fold.open !== open) fold.open = open;
+    }
+  }
+  document.querySelectorAll("#pictures").forEach((part) => sentFirst.set(part.id, part.innerHTML));
+  unfold(document, new Map());
+
   const asSent = new Map(); // fronts as the server sent them: report.js changes them when a slider moves
   for (const part of document.querySelectorAll("[data-live=front]")) asSent.set(part.id, part.innerHTML);
 
   function show(page) {
     for (const part of document.querySelectorAll("[data-live]")) {
       const fresh = page.getElementById(part.id), sent = fresh?.innerHTML;
-      if (!fresh || sent === (asSent.get(part.id) ?? part.innerHTML)) continue;
+      if (!fresh || sent === (asSent.get(part.id) ?? sentFirst.get(part.id) ?? part.innerHTML)) continue;
+      if (sentFirst.has(part.id)) sentFirst.set(part.id, sent);
       if (part.dataset.live === "rows") mergeRows(part, fresh);
       else if (part.contains(document.activeElement)) part.dataset.stale = "yes";
-      else part.replaceChildren(...fresh.childNodes);
+      else {
+        const folds = new Map([...part.querySelectorAll("details[id]")].map((fold) => [fold.id, fold.open]));
+        part.replaceChildren(...fresh.childNodes);
+        unfold(part, folds);
+      }
       if (part.dataset.live === "front" && !part.dataset.stale) {
         asSent.set(part.id, sent);
         document.dispatchEvent(new Event("front-replaced")); // report.js sets its sliders again
@@ -152,6 +170,39 @@
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
+  // A narrow page shows a few experiments at first
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-all]");
+    if (button) document.getElementById(button.dataset.all).classList.add("all");
+  });
+  document.querySelectorAll("[data-print]").forEach((button) => button.addEventListener("click", () => print()));
+
+  // What was typed and not saved comes back after another form of the page was sent
+
+  const results = document.getElementById("results"), draft = `gpmi:${location.pathname.replace(/\/(results|ask|observe|choose|plan)$/, "")}`;
+  if (results) {
+    const fields = () => [...results.querySelectorAll(FIELDS)].filter((field) => field.name && field.id !== "who");
+    let sent = false;
+    results.addEventListener("submit", () => (sent = true));
+    addEventListener("pagehide", () => {
+      const typed = sent ? [] : fields().filter(dirty).map((field) => [field.name, field.value]);
+      try {
+        if (typed.length) sessionStorage.setItem(draft, JSON.stringify(typed));
+        else sessionStorage.removeItem(draft);
+      } catch {} // the browser keeps nothing
+    });
+    try {
+      for (const [name, value] of JSON.parse(sessionStorage.getItem(draft) ?? "[]")) {
+        const field = fields().find((one) => one.name === name);
+        if (!field || dirty(field)) continue;
+        field.value = value;
+        document.getElementById("waiting")?.classList.add("all");
+        const fold = field.closest("details") ?? (field.classList.contains("used") && field.closest("tr").querySelector(".beside"));
+        if (fold) fold.open = true;
+      }
+    } catch {}
+  }
+
   // New studies: add a row
 
   function growing(button, rows, least, onChange) {
@@ -166,7 +217,10 @@
     onChange();
     button.addEventListener("click", () => {
       const row = rows.rows[rows.rows.length - 1].cloneNode(true), next = rows.rows.length;
+      row.querySelectorAll(".problem").forEach((words) => words.remove());
       for (const control of row.querySelectorAll("input, select")) {
+        control.removeAttribute("aria-invalid");
+        control.removeAttribute("aria-describedby");
         control.name = control.name.replace(/\d+$/, next);
         control.setAttribute("aria-label", control.getAttribute("aria-label").replace(/\d+/, next + 1));
         if (control.type === "checkbox") control.checked = false;

@@ -1,12 +1,14 @@
 """Read linear inequalities and equalities over names from text: "a + 2*b <= 1", "0 <= a - b <= 1", "a + b == 1".
 
-The text is parsed, never run: only names, numbers, + - * / and the comparisons <=, >= and == are accepted.
+The text is parsed, never run: only names, numbers, + - * / and the comparisons <=, >= and == are accepted; = is read as
+==.
 """
 
 from __future__ import annotations
 
 import ast
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -56,7 +58,7 @@ def comparison_in(text: str, label: str) -> ast.Compare:
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"{label} is longer than {_LONGEST_TEXT} characters; give (A, lb, ub) instead")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(_as_python(text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"{label} cannot be read; write it like 'a + 2*b <= 1' or 'a + b == 1'") from None
     if isinstance(tree, ast.BoolOp):
@@ -65,6 +67,11 @@ def comparison_in(text: str, label: str) -> ast.Compare:
     if not isinstance(tree, ast.Compare):
         raise ValueError(f"{label} compares nothing; write it like 'a + 2*b <= 1' or 'a + b == 1'")
     return tree
+
+
+def _as_python(text: str) -> str:
+    """Return a text with = as ==, and with the signs ≤ and ≥ as Python writes them."""
+    return re.sub(r"(?<![<>=!:])=(?!=)", "==", text.replace("≤", "<=").replace("≥", ">="))
 
 
 def _unit_rows(names: Sequence[str]) -> dict[str, Array]:

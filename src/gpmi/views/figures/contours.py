@@ -32,7 +32,7 @@ def draw_map(ax: Axes, run: RunView, pair: tuple[int, int]) -> None:
     assert recommended is not None
     plane = MapPlane.of(run.space, pair, recommended)
     _, mu, _ = run.bounds(plane.rows)
-    levels = levels_of(mu, mu, best_is_large=run.goal == "max")
+    levels = np.unique(run.possible.clip(levels_of(mu, mu, best_is_large=run.goal == "max")))
     plane.fill(ax, mu, levels, "viridis", _title(run, centre_of(run.warp)))
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
@@ -55,6 +55,7 @@ def draw_maps(panels: list[Axes], run: RunView, f: Function | None, pair: tuple[
     true = None if f is None else values_of(f, run.space, plane.rows)
     shown = mu if true is None else true
     levels = levels_of(shown, mu, best_is_large=run.goal == "max")
+    levels = np.unique(run.possible.clip(levels)) if true is None else levels
     *function, queries, mean, deviation = panels
     if true is not None:
         plane.fill(function[0], true, levels, "viridis", _title(run, "function $f$"))

@@ -32,6 +32,7 @@ from gpmi.views.figures.importance import draw_dependence, draw_importances
 from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
 from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
 from gpmi.views.figures.style import add_panels, figure_of, new_figure, style
+from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
 from gpmi.views.front_view import complete, pairs_of
 from gpmi.views.run_view import RunView, bounds_of
@@ -366,6 +367,25 @@ def slices(source: Source, f: Function | None = None, *, output: str | None = No
         for view, panels in zip(views, _blocks(figure, len(views), (rows, columns), count), strict=True):
             draw_slices(panels, view, _part(f, view), legend=view is views[0])
     return figure
+
+
+def ternary(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
+    """Draw the posterior mean over the three most important components of a mixture, everything else as recommended.
+
+    A mixture is three parameters or more whose sum is fixed, as by the constraint "a + b + c == 1". With several
+    objectives there is a triangle for each output, or for `output`.
+    """
+    views = _views(source, output)
+    if not views[0].triangles:
+        raise ValueError("source has no mixture: no three parameters with a constraint such as 'a + b + c == 1'")
+    with style():
+        panels = [_ax_of(ax, views)] if ax is not None else []
+        if not panels:
+            figure = new_figure(4.4 * len(views), 4.0)
+            panels = add_panels(figure, figure.add_gridspec(1, len(views)), len(views))
+        for panel, view in zip(panels, views, strict=True):
+            draw_ternary(panel, view, view.triangles[0])
+    return figure_of(panels[0])
 
 
 def run(source: Source, f: Function | None = None, *, output: str | None = None) -> Figure:

@@ -63,8 +63,10 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend:
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     alone = len(panels) == 1
     for i, (ax, axis) in enumerate(zip(panels, axes_of(run.space), strict=True)):
-        rows = axis.along(row)
-        draw_curve(ax, axis, rows, run.bounds(rows), None if f is None else (f, run.space), centre_of(run.warp))
+        rows, bounds = run.along(axis, row), run.bounds(run.along(axis, row))
+        if run.mixture_of(axis) is not None:  # the other components cannot be negative
+            bounds[:, ~run.inside(rows)] = np.nan
+        draw_curve(ax, axis, rows, bounds, None if f is None else (f, run.space), centre_of(run.warp))
         at = axis.positions(queries)
         if alone:
             draw_observations(ax, at, np.array([trial.y for _, trial in run.numbered]))

@@ -40,7 +40,8 @@ def contours(run: RunView) -> Markup | None:
     found = [(view, planes) for view in views if (planes := _planes(view, most))]
     if not found:
         return None
-    count, what = len(found[0][0].active_axes(GRID)), "f" if run.goals is None else "an output"
+    count = len(found[0][0].active_axes(GRID))
+    what = run.function_name if run.goals is None else "an output"
     lead = f"What the model believes about {what} over pairs of parameters, while the others stay at {views[0].centre}."
     more = f" The {most} most important parameters of {count} are drawn." if count > most else ""
     outside = " With more than two parameters, most values were not observed in the plane that is drawn."
@@ -59,7 +60,10 @@ def _planes(run: RunView, most: int) -> list[Plane]:
     row, planes = run.recommended_row, []
     assert row is not None
     for a, b in combinations(run.active_axes(GRID)[:most], 2):
-        rows = np.concatenate([b.along(one) for one in a.along(row)])
+        shared = run.mixture_of(a)
+        if shared is not None and shared == run.mixture_of(b):
+            continue  # a triangle shows them
+        rows = np.concatenate([run.along(b, one) for one in run.along(a, row)])
         values = np.where(run.inside(rows), run.mean(rows), np.nan)
         if np.isfinite(values).any():  # constraints may forbid a whole plane
             planes.append((a, b, values.reshape(len(a.settings), len(b.settings))))
@@ -68,10 +72,11 @@ def _planes(run: RunView, most: int) -> list[Plane]:
 
 def _maps(run: RunView, planes: list[Plane]) -> Markup:
     """Return the maps of one output and the colours of their levels."""
-    levels = _levels(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
-    colours = _colours(run, levels)
+    levels = levels_of(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
+    levels = np.unique(run.possible.clip(levels))
+    colours = colours_of(run, levels)
     drawn = [_map(run, a, b, values, levels, colours) for a, b, values in planes]
-    return joined(_colour_bar(levels, colours), tag("div", drawn, class_="figures"))
+    return joined(colour_bar(levels, colours), tag("div", drawn, class_="figures"))
 
 
 def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array, colours: Sequence[str]) -> Markup:
@@ -102,7 +107,7 @@ def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array, colours: 
 # Levels and colours
 
 
-def _levels(values: Array) -> Array:
+def levels_of(values: Array) -> Array:
     """Return LEVELS + 1 ascending borders, halfway between equal steps of value and equal shares of the area.
 
     The shares make the shape of any function visible, however skewed its values are.
@@ -114,7 +119,7 @@ def _levels(values: Array) -> Array:
     return np.unique(0.5 * (even + shares))
 
 
-def _colours(run: RunView, levels: Array) -> list[str]:
+def colours_of(run: RunView, levels: Array) -> list[str]:
     """Return the colour of each level; the best is bright: the largest, the smallest, or the closest to a target."""
     goal = None if run.goals is None or run.output is None else run.goals[run.output]
     share = np.arange(float(len(levels) - 1)) / max(1, len(levels) - 2)
@@ -128,7 +133,7 @@ def _colours(run: RunView, levels: Array) -> list[str]:
     return ["#" + "".join(f"{round(part):02x}" for part in colour) for colour in mixed.tolist()]
 
 
-def _colour_bar(levels: Array, colours: Sequence[str]) -> Markup:
+def colour_bar(levels: Array, colours: Sequence[str]) -> Markup:
     """Return the colours and the values at their borders."""
     count, width = len(levels) - 1, 36.0
     parts = [
@@ -139,7 +144,7 @@ def _colour_bar(levels: Array, colours: Sequence[str]) -> Markup:
     for i in range(0, count + 1, step):
         parts.append(text(30.0 + width * i, 30.0, borders[i], "tick", "middle"))
     total = 60.0 + width * count
-    return picture(total, 36.0, "Colours", f"From {borders[0]} to {borders[-1]}.", parts)
+    return picture(total, 36.0, "Colours", f"From {borders[0]} to {borders[-1]}.", parts, "chart colour-bar")
 
 
 # Paths: the text of one SVG path for each level

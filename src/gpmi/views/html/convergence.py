@@ -32,6 +32,16 @@ def convergence(run: RunView) -> Markup | None:
     return tag("div", _values(run), _regret(run), class_="figures large")
 
 
+def progress(run: RunView) -> Markup | None:
+    """Return the values in their order alone, of each output."""
+    if not run.told:
+        return None
+    views = [run]
+    if run.has_front:
+        views = [run.of_objective(name) if name in run.objectives else run.of_output(name) for name in run.output_names]
+    return tag("div", [_values(view) for view in views], class_="figures large")
+
+
 def _chart(last: int, y: Scale) -> Chart:
     return Chart(Scale(0.5, max(2, last) + 0.5, margin(y, LEFT), WIDTH - RIGHT, whole=True), y, WIDTH, HEIGHT)
 
@@ -44,7 +54,7 @@ def _values(run: RunView) -> Markup:
     worst = -np.inf if run.goal == "max" else np.inf
     best = better.accumulate(np.where(feasible, y, worst))
     goal = None if run.goals is None or run.output is None else run.goals[run.output]
-    name = "y" if run.output is None else shortened(title_of(run.output, goal), NAME)
+    name = run.value_name if run.output is None else shortened(title_of(run.output, goal), NAME)
     is_objective = run.goals is None or run.output in run.objectives
     has_best = np.isfinite(best) if is_objective else np.zeros(len(best), dtype=bool)
     scale = _scale_without_outliers(y, best[has_best][-1:])
@@ -75,7 +85,7 @@ def _values(run: RunView) -> Markup:
     marks += [(crosses(np.array([16.0]), np.array([8.0]), "failed"), violates)] if not feasible.all() else []
     what = "the worst that is acceptable" if is_objective else "the limit"
     marks += [(line(2, 8, 30, 8, "reference"), what)] if level is not None else []
-    marks += [(tag("rect", x=0, y=0, width=32, height=16, class_="design"), "before the policy chose")] if first else []
+    marks += [(tag("rect", x=0, y=0, width=32, height=16, class_="design"), "before the model chose")] if first else []
     if not is_objective:
         title = f"The values of {name}"
         return figure(chart.svg(title, f"{count} in the order in which they came."), title, key(*marks))

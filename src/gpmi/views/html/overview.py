@@ -248,6 +248,7 @@ def about(run: RunView) -> Markup:
     if run.goals is not None:
         goals = [["goals", "\n".join(f"{name}: {purpose(goal)}" for name, goal in run.goals.items())]]
     rows = [*goals, ["seed", str(run.seed)], ["space", repr(run.space)]]
+    rows += [["earlier studies", "\n".join(run.earlier)]] if run.earlier else []
     for view in run.each_output:
         if view.model is not None:
             rows.append(["model" if run.goals is None else f"model of {view.output}", repr(view.model)])

@@ -22,6 +22,7 @@ from gpmi.views.html.curves import curves
 from gpmi.views.html.failures import failures
 from gpmi.views.html.importance import importance
 from gpmi.views.html.markup import Markup, tag
+from gpmi.views.html.mixture import mixture
 from gpmi.views.html.overview import about, advice, found
 from gpmi.views.html.parallel_coordinates import parallel_coordinates
 from gpmi.views.html.slices import slices
@@ -66,6 +67,7 @@ _BUILDERS: dict[str, tuple[str, Builder]] = {
     "curves": ("The curves", curves),
     "cost": ("What it cost", cost),
     "importance": ("Which parameters matter", importance),
+    "mixture": ("The mixture", mixture),
     "slices": ("One parameter at a time", slices),
     "contours": ("Two parameters at a time", contours),
     "parallel": ("All parameters together", parallel_coordinates),

@@ -38,12 +38,14 @@ def slices(run: RunView) -> Markup | None:
 
 def _lead(run: RunView, views: Sequence[RunView]) -> tuple[Markup, Markup]:
     """Return what the pictures show, and the meaning of their marks."""
-    count, what = len(views[0].active_axes(POINTS)), "f" if run.goals is None else "an output"
+    count, what = len(views[0].active_axes(POINTS)), run.function_name if run.goals is None else "an output"
     text = f"How {what} changes with one parameter while the others stay at {views[0].centre} (the star)."
+    mixed = " and ".join(", ".join(one.names) for one in run.mixtures)
+    text += f" When one of {mixed} rises, the others of the mixture fall in proportion." if mixed else ""
     more = f" The {MAX_SLICES} most important parameters of {count} are drawn." if count > MAX_SLICES else ""
     marks = [
         (line(2, 8, 30, 8, "mean"), "what the model believes"),
-        (tag("rect", x=0, y=0, width=32, height=16, class_="area"), "one standard deviation"),
+        (tag("rect", x=0, y=0, width=32, height=16, class_="area"), "where it probably lies (two in three)"),
         (line(16, 2, 16, 14, "rug"), "where values were observed"),
         (star(16.0, 8.0), views[0].centre_name),
     ]
@@ -57,7 +59,7 @@ def _curves(run: RunView) -> list[Curve]:
     row, curves = run.recommended_row, []
     assert row is not None
     for axis in run.active_axes(POINTS)[:MAX_SLICES]:
-        rows = axis.along(row)
+        rows = run.along(axis, row)
         inside = run.inside(rows)
         bounds = np.full((3, len(rows)), np.nan)
         if inside.any():

@@ -225,7 +225,9 @@ class Chart:
         return picture(self.width, self.height, title, desc, self.parts)
 
 
-def picture(width: float, height: float, title: str, desc: str, parts: Iterable[Child]) -> Markup:
+def picture(
+    width: float, height: float, title: str, desc: str, parts: Iterable[Child], class_: str = "chart"
+) -> Markup:
     """Return an SVG element with a title and a description."""
     return tag(
         "svg",
@@ -236,7 +238,7 @@ def picture(width: float, height: float, title: str, desc: str, parts: Iterable[
         viewBox=f"0 0 {short_number(float(width))} {short_number(float(height))}",
         role="img",
         aria_label=title,
-        class_="chart",
+        class_=class_,
     )
 
 

@@ -1,0 +1,85 @@
+"""The earlier studies of an Optimizer: what they say about each output, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpmi._support import checks
+from gpmi._support.types import Array, Event
+from gpmi.model.fitting.source_rows import SourceRows
+from gpmi.model.model import Model
+from gpmi.model.orientation import Goal, Orientation
+from gpmi.model.outputs import orientation_of
+from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
+from gpmi.space import Space
+from gpmi.trials.goals import Goals
+from gpmi.trials.sources import EarlierStudy, sources_of
+
+
+class EarlierStudies:
+    """The argument `earlier` of an Optimizer, validated. Each study is fitted alone once for each output.
+
+    `where` are the arguments of a `PriorSchedule` about the space.
+    """
+
+    def __init__(self, given: Any, space: Space, goals: Goals | None, goal: Goal, where: Mapping[str, Any]) -> None:
+        self.studies: tuple[EarlierStudy, ...] = sources_of(given, space, goals)
+        self._space, self._goals, self._goal, self._where = space, goals, goal, where
+        single = goals is None or goals.single is not None
+        # The outputs that they are compared with: the objectives; None for y.
+        self._outputs: list[str | None] = [None if goals is None else goals.single] if single else []
+        if goals is not None and not single:
+            self._outputs = list(goals.objectives)
+        self._known: dict[str | None, KnownSources] = {}
+
+    def check(self, kernel: Any, mean: Any, noise: Any) -> None:
+        """Refuse arguments of an Optimizer that do not go with earlier studies."""
+        if not self.studies:
+            return
+        if kernel is not None:
+            raise ValueError(
+                f"kernel is {checks.shown(kernel)}, but with earlier= it is learned; leave out one of them"
+            )
+        if mean is not None:
+            raise ValueError(
+                f"mean is {checks.shown(mean)}, but earlier= is a prior mean as well; leave out one of them"
+            )
+        if noise == "student":
+            raise ValueError("noise is 'student', but earlier= needs normal noise; leave out one of them")
+        if (found := self._space.fidelity) is not None:
+            raise ValueError(
+                f"the space has the fidelity {found.name!r}, which earlier= does not support; leave out one of them"
+            )
+
+    def rows(self, output: str | None) -> SourceRows | None:
+        """Return the values that the model of an output is conditioned on, or of y for None; None if there are none."""
+        return self._of(output).rows if self.studies and output in self._outputs else None
+
+    def _of(self, output: str | None) -> KnownSources:
+        if output not in self._known:
+            goals = self._goals
+            oriented = Orientation(self._goal) if output is None or goals is None else orientation_of(goals[output])
+            self._known[output] = known_sources(self.studies, output, oriented, self._space, **self._where)
+        return self._known[output]
+
+    @property
+    def best(self) -> list[Array]:
+        """The best point of each study for each output, without repetitions."""
+        known = [self._of(output) for output in self._outputs] if self.studies else []
+        return list({row.tobytes(): row for one in known for row in one.best}.values())
+
+    @property
+    def events(self) -> list[Event]:
+        """What was left out, and why."""
+        skipped = [one.event for one in self.studies if one.event is not None]
+        return [*skipped, *(event for output in self._outputs if self.studies for event in self._of(output).events)]
+
+    def summaries(self, models: Mapping[str | None, Model | None]) -> tuple[SourceSummary, ...]:
+        """Return what the models of the outputs make of each study, by the output if there are several."""
+        found: list[SourceSummary] = []
+        for output in self._outputs if self.studies else ():
+            own = summaries(self.studies, output, models.get(output))
+            several = len(self._outputs) > 1
+            found += [one._replace(name=f"{one.name} ({output})") if several else one for one in own]
+        return tuple(found)

@@ -1,0 +1,95 @@
+"""The sheet for the bench: the experiments that are waiting, with blank fields for their results, or as a plate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpmi.serve.page_layout import select
+from gpmi.serve.parameter_fields import format_point
+from gpmi.serve.session import Session, StudySnapshot
+from gpmi.serve.trial_table import beside_words
+from gpmi.trials import Trial
+from gpmi.trials.plate import Plate, plate
+from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
+
+PLATES = {"24": (4, 6), "96": (8, 12), "384": (16, 24)}  # rows and columns, by the number of wells
+
+
+def sheet_body(session: Session, snapshot: StudySnapshot, wells: str) -> Markup:
+    """Return everything below the heading: a table to write into, or plates with `wells` wells."""
+    trials = snapshot.waiting
+    if not trials:
+        return tag("p", "No experiment is waiting for a result, so there is nothing to print.", class_="empty")
+    fits = [name for name in PLATES if len(trials) > 1]
+    choices = [("", "as a list"), *((name, f"as plates of {name} wells") for name in fits)]
+    csv = f"/study/{session.slug}/sheet.csv" + (f"?plate={wells}" if wells else "")
+    tools = tag(
+        "form",
+        select("plate", choices, wells, id="plate", aria_label="How to print"),
+        tag("button", "Show", class_="second"),
+        tag("button", "Print", type="button", class_="main js", data_print="yes"),
+        tag("a", "Download as CSV", href=csv),
+        method="get",
+        class_="together tools screen",
+    )
+    drawn: Child = [_plate(one) for one in plates_of(trials, wells)] if wells else _list(session, snapshot, trials)
+    blank = tag("span", class_="blank")
+    return joined(tools, drawn, tag("p", "Done by: ", blank, " Date: ", blank, class_="signature"))
+
+
+def plates_of(trials: Sequence[Trial], wells: str) -> list[Plate]:
+    """Return the trials on as many plates as they need."""
+    rows, columns = PLATES[wells]
+    size = rows * columns
+    return [plate(list(trials[i : i + size]), rows, columns) for i in range(0, len(trials), size)]
+
+
+def sheet_csv(snapshot: StudySnapshot, wells: str) -> str:
+    """Return the experiments that are waiting as CSV, with all digits; the wells of plates of 96 unless given."""
+    found = plates_of(snapshot.waiting, wells if wells in PLATES else "96") if snapshot.waiting else []
+    texts = [one.csv_text() for one in found]
+    return texts[0] + "".join(text.partition("\n")[2] for text in texts[1:]) if texts else ""
+
+
+def _list(session: Session, snapshot: StudySnapshot, trials: Sequence[Trial]) -> Markup:
+    labels = any(trial.label is not None for trial in trials)
+    shown = [one.title for one in session.fields if one.varies]
+    head = ["Trial", *(["Row"] if labels else []), *shown, *(one.title for one in session.outputs), "Note"]
+    rows = []
+    for trial in trials:
+        cells = [tag("td", text) for _, text in format_point(session.fields, trial.x)]
+        blanks = [tag("td", class_="blank") for _ in session.outputs]
+        label = [tag("td", str(trial.label))] if labels else []
+        note = tag("td", beside_words(session, snapshot, trial), class_="blank wide")
+        rows.append(tag("tr", tag("th", f"#{trial.number}", scope="row"), *label, *cells, *blanks, note))
+    top = tag("tr", [tag("th", title, scope="col") for title in head])
+    caption = "Experiments to do, with blank fields for their results"
+    table = tag(
+        "table", tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", rows), class_="print-sheet"
+    )
+    return scrollable(caption, table)
+
+
+def _plate(one: Plate) -> Markup:
+    """Return a plate as it lies on the bench."""
+    cells = dict(zip(one.wells, zip(one.numbers or (), one.own, strict=True), strict=True))
+    used = -(-len(one) // one.columns)
+    names = [well.rstrip("0123456789") for well in one.wells[:: one.columns]]
+    head = tag("tr", tag("td"), [tag("th", str(c + 1), scope="col") for c in range(one.columns)])
+    rows = []
+    for r in range(used):
+        line = [tag("th", names[r], scope="row")]
+        for c in range(one.columns):
+            found = cells.get(f"{names[r]}{c + 1}")
+            texts = [] if found is None else [f"{name} {_short(value)}" for name, value in found[1].items()]
+            inside = [] if found is None else [tag("b", f"#{found[0]}"), *(tag("div", text) for text in texts)]
+            line.append(tag("td", inside))
+        rows.append(tag("tr", line))
+    shared = ", ".join(f"{name} {_short(value)}" for name, value in one.shared.items())
+    caption = tag("caption", f"All wells: {shared}" if shared else f"{len(one)} wells")
+    table = tag("table", caption, tag("thead", head), tag("tbody", rows), class_="print-plate")
+    return scrollable("A plate", table)
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

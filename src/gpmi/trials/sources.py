@@ -1,0 +1,178 @@
+"""Values of earlier studies that a user gives by name: `earlier={"last year": study}`.
+
+A named source is a function that is related to that of the new study, not the same one. A plain list of values from
+before, without a name, is told instead (`Optimizer.tell_all`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+
+from gpmi._support.checks import shown
+from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.space import Space
+from gpmi.trials.dataframe import trials_given
+from gpmi.trials.files import from_frame
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import NONE, Outcome, details_of
+from gpmi.trials.trial import Trial
+
+_LISTS = "give a study, a Result, trials, a DataFrame, or a list of (x, y)"
+
+
+class SourceValue(NamedTuple):
+    """A value of a source as it is stored: a point in the form of its own study, and what was measured there."""
+
+    x: Point
+    y: float | None
+    noise_var: float = 0.0
+    repeats: int = 1
+    outputs: Mapping[str, float] = NONE  # of a study with goals
+    output_noise_var: Mapping[str, float] = NONE
+    output_repeats: Mapping[str, int] = NONE
+
+    def of(self, output: str | None) -> tuple[float, float, int] | None:
+        """Return the value of an output, its noise variance and its repeats; None if it has none. None: y."""
+        if output is None or not self.outputs:
+            return None if self.y is None else (self.y, self.noise_var, self.repeats)
+        if output not in self.outputs:
+            return None
+        return self.outputs[output], self.output_noise_var.get(output, 0.0), self.output_repeats.get(output, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierStudy:
+    """The values of an earlier study, those inside the space of the new one with their coordinates."""
+
+    name: str
+    values: tuple[SourceValue, ...]
+    rows: Array  # (n, d)
+    inside: tuple[int, ...]  # the numbers of the values behind the rows
+
+    def observed(self, output: str | None) -> Observations:
+        """Return its values of an output, or y for None, as they were measured."""
+        found = [(row, self.values[i].of(output)) for row, i in zip(self.rows, self.inside, strict=True)]
+        known = [(row, *value) for row, value in found if value is not None]
+        if not known:
+            return Observations.of(np.empty((0, self.rows.shape[1])), np.empty(0))
+        x, y, noise, repeats = zip(*known, strict=True)
+        return Observations.of(np.array(x), np.array(y, float), np.array(noise, float), np.array(repeats, float))
+
+    @property
+    def event(self) -> Event | None:
+        """Say how many of its values lie outside the space, if any."""
+        skipped = len(self.values) - len(self.inside)
+        if not skipped:
+            return None
+        text = f"{skipped} of the {len(self.values)} values of {self.name!r} lie outside the space and are left out"
+        return Event("source skipped", text)
+
+
+def is_named(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Whether earlier= names its sources: then they are related functions, not values of the same one."""
+    return isinstance(earlier, Mapping)
+
+
+def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[EarlierStudy, ...]:
+    """Validate the argument `earlier` of an Optimizer and return its sources, sorted by name."""
+    if not earlier and (earlier is None or is_named(earlier)):
+        return ()
+    if not is_named(earlier):
+        remedy = 'name them if they are of a related function, earlier={"last year": ...}; tell values of the same'
+        raise TypeError(f"earlier is {shown(earlier)}; {remedy} function, opt.tell_all(...)")
+    return tuple(_source(name, earlier[name], space, goals) for name in sorted(earlier, key=_checked_name))
+
+
+def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple[SourceValue, ...]:
+    """Return the values of a source. Trials without one are left out."""
+    where = f"earlier[{name!r}]"
+    if isinstance(given, str | PathLike):
+        remedy = "open it with gpmi.study(path), or give its trials"
+        raise TypeError(f"{where} is {shown(given)}, a path, which an Optimizer does not open; {remedy}")
+    if hasattr(given, "columns") and hasattr(given, "iloc"):  # a DataFrame
+        given = from_frame(given, space, goals)
+    if isinstance(given, Mapping):
+        raise TypeError(f"{where} is {shown(given)}; {_LISTS}")
+    values = []
+    for one in trials_given(where, given):
+        if isinstance(one, Trial) and one.status != "told":
+            continue
+        values.append(one if isinstance(one, SourceValue) else _value(where, one, goals))
+    _check_outputs(where, values, goals)
+    return tuple(values)
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise TypeError(f"earlier has the name {shown(name)}; give each source a text as its name")
+    return name
+
+
+def _value(where: str, one: Any, goals: Goals | None) -> SourceValue:
+    if isinstance(one, Trial):
+        details = details_of(one)
+        Outcome("told", one.y, **details).checked()
+        kept = ("noise_var", "repeats", "outputs", "output_noise_var", "output_repeats")
+        return SourceValue(one.x, one.y, **{name: details[name] for name in kept if name in details})
+    if not isinstance(one, tuple | list) or len(one) not in (2, 3):
+        raise TypeError(f"{where} has {shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
+    x, y, noise_var = one[0], one[1], one[2] if len(one) == 3 else 0.0
+    if goals is not None and isinstance(y, Mapping):
+        outcome = Outcome.measured(goals, y, noise_var=noise_var)
+        return SourceValue(x, None, outputs=outcome.outputs, output_noise_var=outcome.output_noise_var)
+    outcome = Outcome.value(y, noise_var=noise_var)
+    return SourceValue(x, outcome.y, outcome.noise_var)
+
+
+def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals | None) -> None:
+    """Refuse a source that measured something else than this study does."""
+    for value in values:
+        if goals is None and value.y is None:
+            names = ", ".join(map(repr, value.outputs))
+            raise ValueError(
+                f"{where} measured {names}, but this study has one value; give goals=, or a list of (x, y)"
+            )
+        if goals is not None and goals.single is None and not value.outputs:
+            remedy = f"give a list of (x, {goals.example})"
+            raise ValueError(f"{where} has one value y, but this study has several objectives; {remedy}")
+        if goals is not None and value.outputs and not any(name in goals for name in value.outputs):
+            names = ", ".join(map(repr, value.outputs))
+            raise ValueError(f"{where} measured {names}, but this study measures {', '.join(map(repr, goals))}")
+
+
+def _source(name: str, given: Any, space: Space, goals: Goals | None) -> EarlierStudy:
+    values = values_of(name, given, space, goals)
+    _check_parameters(name, values, space)
+    rows, inside, reason = [], [], ""
+    for i, value in enumerate(values):
+        try:
+            rows.append(space.encode(value.x))
+            inside.append(i)
+        except (TypeError, ValueError) as error:
+            reason = str(error)
+    if values and not rows:
+        remedy = "leave it out, or give the space that it had"
+        raise ValueError(f"earlier[{name!r}] has {len(values)} values, none of them in the space ({reason}); {remedy}")
+    return EarlierStudy(name, values, np.array(rows) if rows else np.empty((0, space.dim)), tuple(inside))
+
+
+def _check_parameters(name: str, values: tuple[SourceValue, ...], space: Space) -> None:
+    """Refuse points that do not have the parameters of the space. One that is inactive may be absent from some."""
+    if space.names is None or not values:
+        return
+    where = f"earlier[{name!r}]"
+    if not all(isinstance(value.x, Mapping) for value in values):
+        odd = next(value.x for value in values if not isinstance(value.x, Mapping))
+        raise ValueError(f"{where} has the point {shown(odd)}; give points as dicts of {', '.join(space.names)}")
+    there = dict.fromkeys(key for value in values for key in value.x)
+    if missing := [one for one in space.names if one not in there]:
+        remedy = "add the value that it had then to each point, or leave the source out"
+        raise ValueError(f"{where} has points without {', '.join(map(repr, missing))}; {remedy}")
+    if unknown := [one for one in there if one not in space.names]:
+        remedy = "drop it from the points if it does not matter, or leave the source out"
+        raise ValueError(f"{where} has points with {', '.join(map(repr, unknown))}, not in the space; {remedy}")

@@ -1,0 +1,35 @@
+"""Units of results: labels for people, from which nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from gpmi._support import checks
+from gpmi._support.text import shortened
+from gpmi.space.parameters import UNIT
+from gpmi.trials.goals import Goals
+
+Units: TypeAlias = str | dict[str, str]  # of the result, or by output
+
+
+def checked_unit(name: str, given: Any) -> str:
+    """Return a unit, shortened; refuse anything that is not text."""
+    if not isinstance(given, str) or not given.strip():
+        raise TypeError(f"{name} is {checks.shown(given)}; give a string such as '%', or leave it out")
+    return shortened(given.strip(), UNIT)
+
+
+def checked_units(given: Any, goals: Goals | None) -> Units | None:
+    """Return the argument `units` of a run, validated: one, or units by output in a run with goals."""
+    if given is None:
+        return None
+    if goals is None:
+        return checked_unit("units", given)
+    if not isinstance(given, Mapping):
+        name = next(iter(goals))
+        raise TypeError(
+            f"units is {checks.shown(given)}, but the run has goals; give units by output, {{{name!r}: '%'}}"
+        )
+    made = {goals.checked_name(name): checked_unit(f"units[{name!r}]", one) for name, one in given.items()}
+    return {name: made[name] for name in goals if name in made} or None

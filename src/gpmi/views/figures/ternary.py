@@ -1,0 +1,56 @@
+"""Mixtures of three components: the posterior mean over a triangle, whose corners have all of one component."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpmi._support.text import rounded
+from gpmi.space.mixtures import Triangle, grid_of
+from gpmi.views.figures.axes import value_label
+from gpmi.views.figures.contours import levels_of
+from gpmi.views.figures.slices import centre_of
+from gpmi.views.figures.style import BLACK, colour_bar, star, without_math
+from gpmi.views.run_view import RunView
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIDES = 60  # small triangles along a side; our choice
+CORNERS = np.array([[0.5, np.sqrt(3.0) / 2.0], [0.0, 0.0], [1.0, 0.0]])
+
+
+def draw_ternary(ax: Axes, run: RunView, triangle: Triangle) -> None:
+    """Draw mu over three components, everything else as recommended, with the queries and the recommended point."""
+    from matplotlib.colors import BoundaryNorm
+    from matplotlib.tri import Triangulation
+
+    row = run.recommended_row
+    assert row is not None
+    weights, small = grid_of(SIDES)
+    rows = triangle.rows(row, weights)
+    inside = run.inside(rows)
+    small = small[inside[small].all(axis=1)]
+    if len(small):
+        values = np.where(inside, run.mean(rows), np.nan)
+        known = values[inside]
+        levels = np.unique(run.possible.clip(levels_of(known, known, best_is_large=run.goal == "max")))
+        fill: dict[str, Any] = {"levels": levels, "cmap": "viridis", "norm": BoundaryNorm(levels, 256)}
+        filled = np.where(inside, values, float(known.mean()))  # no triangle has the others
+        x, y = (weights @ CORNERS).T
+        drawn = ax.tricontourf(Triangulation(x, y, small), filled, **fill)
+        colour_bar(ax, drawn, ticks=levels[:: -max(1, len(levels) // 6)], spacing="uniform")
+    ax.plot(*CORNERS[[0, 1, 2, 0]].T, color=BLACK, linewidth=0.8)
+    told = triangle.weights(np.array([run.space.encode(trial.x) for _, trial in run.numbered])) @ CORNERS
+    ax.plot(
+        *told.T, "o", markerfacecolor="white", markeredgecolor=BLACK, markersize=4.0, linestyle="none", clip_on=False
+    )
+    ax.plot(*(triangle.weights(row[None]) @ CORNERS).T, "*", **star())
+    ends = zip(triangle.names, triangle.highs, CORNERS, ((0, 6), (-4, -14), (4, -14)), strict=True)
+    for name, value, place, shift in ends:
+        text = f"{without_math(name)} {rounded(float(value))}"
+        ax.annotate(text, tuple(place), shift, textcoords="offset points", ha="center", annotation_clip=False)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_title(value_label(run) if run.output is not None else centre_of(run.warp).capitalize(), pad=18.0)
