@@ -317,7 +317,7 @@ def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[st
         f"**{title}:** within {MISS:.0%} of the maximum after {whole.budget} evaluations in {ours:.0%} of the runs; "
         f"the {place} other tool, {solved.next_best}, in {theirs:.0%} ([{count}]({folder}compare.md)).",
         "**On functions that others chose, and with noise:** mean rank on the BBOB suite: "
-        f"{_or_later(outside)} ({tests}); regret of the point to use when values are noisy: {_or_later(noisy)} "
+        f"{_or_later(outside)} ({tests}). Regret of the point to use when values are noisy: {_or_later(noisy)} "
         f"({advice}).",
     ]
     seconds = costs.seconds.get(US, {})
@@ -355,7 +355,7 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
     broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
     absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]
     text = (
-        f"**What was promised and does not hold:** {'; '.join(broken)}." if broken else "All that was promised holds."
+        f"**What was promised and does not hold:** {'. Also: '.join(broken)}." if broken else "All that was promised holds."
     )
     return text + (f" Not measured yet: {', '.join(absent)}." if absent else "")
 

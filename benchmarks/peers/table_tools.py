@@ -181,6 +181,41 @@ class Emukit(OnCandidates):
         return np.concatenate(parts)
 
 
+class BayBE:
+    """A campaign of BayBE with its defaults on the rows of a table: labels are one-hot, numbers discrete.
+
+    Its first batch is random, as its default is. It asks several rows at a time.
+    """
+
+    def __init__(self, data: Table, seed: int) -> None:
+        import torch
+        from baybe import Campaign
+        from baybe.parameters import CategoricalParameter, NumericalDiscreteParameter
+        from baybe.searchspace import SearchSpace
+        from baybe.targets import NumericalTarget
+        from baybe.utils.random import set_random_seed
+
+        torch.set_num_threads(1)
+        set_random_seed(seed)
+        self.data = data
+        parameters = [
+            (CategoricalParameter if isinstance(column[0], str) else NumericalDiscreteParameter)(
+                name, sorted(set(column))
+            )
+            for name, column in data.columns.items()
+        ]
+        self.campaign = Campaign(SearchSpace.from_dataframe(data.frame, parameters), NumericalTarget("value"))
+        self.asked: Any = None
+
+    def ask_several(self, count: int) -> list[int]:
+        self.asked = self.campaign.recommend(batch_size=count)
+        rows = self.asked[list(self.data.columns)].itertuples(index=False, name=None)
+        return [self.data.number_of[row] for row in rows]
+
+    def tell_several(self, numbers: list[int]) -> None:
+        self.campaign.add_measurements(self.asked.assign(value=self.data.values[numbers]))
+
+
 Maker = Callable[[Table, int, int], Tool]  # of the table, the seed and the budget
 
 

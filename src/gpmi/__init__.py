@@ -78,6 +78,7 @@ __all__ = [
     "VarianceBonus",
     "Weights",
     "backtest",
+    "chem",
     "exchange",
     "importances",
     "kernels",

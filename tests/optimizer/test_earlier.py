@@ -390,3 +390,19 @@ def test_goals_that_differ_are_refused() -> None:
 )
 def test_how_a_source_is_described(correlation: float, text: str) -> None:
     assert str(SourceSummary("a", 40, correlation)) == text
+
+
+def test_descriptors_and_earlier_studies_go_together() -> None:
+    features = {"A": {"bp": 1.0}, "B": {"bp": 2.0}, "C": {"bp": 3.0}, "D": {"bp": 4.0}}
+    space = {"s": gpmi.Choice(list("ABCD"), features=features), "t": (0.0, 1.0)}
+
+    def f(p: Any) -> float:
+        return float(features[p["s"]]["bp"] - 5.0 * (p["t"] - 0.4) ** 2)
+
+    points = [{"s": s, "t": t} for s in "ABC" for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    opt = gpmi.Optimizer(space, seed=0, budget=10, earlier={"last year": [(p, 2.0 * f(p) + 1.0) for p in points]})
+    for _ in range(10):
+        p = opt.ask()
+        opt.tell(p, f(p))
+    assert opt.best is not None and opt.best.y > 3.9  # D is in no earlier trial
+    assert "similar" in str(opt.earlier[0])

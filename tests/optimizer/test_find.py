@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi import GPUCB, Find, LogEI, Optimizer, Reinvest, kernels
+from gpmi import GPUCB, Find, Int, LogEI, Optimizer, Reinvest, kernels
 from gpmi.optimizer import Defaults
 from gpmi.paper.tasks import HIMMELBLAU
 from gpmi.search.initial_design import covering
@@ -70,11 +70,49 @@ def test_find_is_the_same_whether_the_aim_or_the_user_names_it(space: Any, optio
 
 
 def test_the_defaults_are_a_value_that_an_optimizer_prints() -> None:
-    assert Defaults.of("find") == Defaults(Find(), True, True, True, True) == Defaults.of(Find())
-    assert Defaults.of("find", kernels.RBF(0.3)) == Defaults(Find(), show_options=True)
+    assert Defaults.of("find") == Defaults(Find(), True, True, True, True, True) == Defaults.of(Find())
+    assert Defaults.of("find", kernels.RBF(0.3)) == Defaults(Find(), show_options=True, short_design=True)
     assert Defaults.of(LogEI()) == Defaults(LogEI()) and Defaults.of("earn") == Defaults(Reinvest())
-    assert "show options, rank columns, widen choices, compress losses" in repr(Optimizer([(0, 1)]))
+    assert "show options, short design, rank columns, widen choices, compress losses" in repr(Optimizer([(0, 1)]))
     assert re.search(r"defaults +none", repr(Optimizer([(0, 1)], LogEI())))
+
+
+FOUR = np.random.default_rng(0).random((60, 4))  # candidates with four numbers
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "size"),
+    [
+        (FOUR, {}, 5),
+        (FOUR, {"noise_var": 0.01}, 5),
+        (FOUR[:, :1], {}, 4),
+        (FOUR, {"budget": 12}, 4),
+        ({"a": Int(1, 3), "b": ["x", "y"], "c": Int(1, 3)}, {}, 5),  # a small product is a finite set
+        (FOUR, {"kernel": kernels.RBF(0.3), "noise_var": 0.01}, 0),
+        (FOUR, {"n_init": 8}, 8),
+        (FOUR, {"aim": "earn"}, 7),
+        (FOUR, {"policy": LogEI()}, 7),
+        (FOUR, {"goals": {"yield": "max", "cost": "min"}}, 7),
+        (FOUR, {"goals": {"yield": "max", "cost": None}}, 5),
+        ([(0.0, 1.0)] * 4, {}, 7),
+        ({"a": (0.0, 1.0), "b": ["x", "y"], "c": Int(1, 3)}, {}, 6),
+    ],
+)
+def test_the_design_of_a_finite_set_is_short(space: Any, options: dict[str, Any], size: int) -> None:
+    assert Optimizer(space, seed=0, **options).n_init == size
+
+
+def test_after_five_rows_of_any_outcome_the_policy_chooses() -> None:
+    """Failures and pending trials count as rows of the design; rejections do not."""
+    opt = Optimizer(FOUR, seed=3)
+    opt.reject(opt.ask())
+    points = [opt.ask() for _ in range(5)]
+    for x in points[:3]:
+        opt.tell(x, hill(x))
+    opt.fail(points[3])
+    assert [t.origin for t in opt.trials if t.status != "rejected"] == ["design"] * 5
+    opt.ask()
+    assert opt.trials[-1].origin == "policy"
 
 
 def test_to_earn_is_reinvest() -> None:

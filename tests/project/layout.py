@@ -26,7 +26,19 @@ PACKAGES = (
     *("views", "run", "paper", "integrations", "serve", "cli"),
 )
 # Modules that only re-export public names. No package imports them, except `cli`.
-DOORS = ("gpmi", "command", "exchange", "kernels", "plots", "report", "stopping", "studyfile", "tasks", "theory")
+DOORS = (
+    "gpmi",
+    "chem",
+    "command",
+    "exchange",
+    "kernels",
+    "plots",
+    "report",
+    "stopping",
+    "studyfile",
+    "tasks",
+    "theory",
+)
 
 # Packages that come earlier and still must not be imported.
 INDEPENDENT_OF = {

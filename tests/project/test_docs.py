@@ -168,10 +168,10 @@ def test_the_python_of_another_tool_runs_where_it_is_installed(page: Path, peer:
 
 @pytest.mark.usefixtures("few_draws")
 def test_the_python_of_the_readme_runs_and_finds_the_maximum() -> None:
-    """What it finds is better than 0.93 of 0.95, and the loop of five values has a recommendation."""
+    """What it finds is better than 0.93 of 0.95, and four points were asked and told."""
     names = play(ROOT / "README.md")
     assert names["r"].y > 0.93
-    assert len(names["opt"].trials) == 5
+    assert len(names["opt"].trials) == 4
 
 
 def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() -> None:
@@ -261,7 +261,7 @@ def test_the_manual_is_no_diary(page: Path) -> None:
 )
 def test_a_sentence_has_at_most_40_words(page: Path) -> None:
     found = sentences(page)
-    assert len(found) > 10
+    assert len(found) > 7
     assert not [one for one in found if len(re.findall(r"\w[\w.,'’-]*", one)) > 40]
 
 

@@ -34,6 +34,10 @@ class Table:
         """Return a table inside this one."""
         return type(self)(content, place)
 
+    def attached(self, text: str) -> str:
+        """Return the text that a value stands for: itself, as it was pasted into a form."""
+        return text
+
     def refuse(self, message: str, *inside: str | int) -> NoReturn:
         """Raise an error that points at this table, or at something inside it."""
         raise self.error(message, (*self.place, *inside)) from None

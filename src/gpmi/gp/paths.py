@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array
 from gpmi.gp.conditioned import Conditioned, ConditionedKernel
-from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Matern, Product, Pullback, Sum
+from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Mapped, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread
 from gpmi.gp.posterior import LARGEST_NUGGET, Posterior
 
@@ -183,7 +183,7 @@ class Paths(NamedTuple):
 
 def has_features(kernel: Kernel) -> bool:
     """Return whether `random_features` supports the kernel."""
-    while isinstance(kernel, AffineKernel | Levels | ConditionedKernel):
+    while isinstance(kernel, AffineKernel | Levels | Mapped | ConditionedKernel):
         kernel = kernel.given.posterior.kernel if isinstance(kernel, ConditionedKernel) else kernel.base
     return _terms(kernel) is not None
 
@@ -200,6 +200,9 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
     if isinstance(kernel, Levels):
         base = random_features(kernel.base, d, count, rng)
         return None if base is None else _of_levels(base, kernel)
+    if isinstance(kernel, Mapped):
+        base = random_features(kernel.base, d + kernel.matrix.shape[1], count, rng)
+        return None if base is None else _of_mapped(base, kernel)
     if isinstance(kernel, ConditionedKernel):
         base = random_features(kernel.given.posterior.kernel, d + 1, count, rng)
         return None if base is None else _conditioned(base, kernel.given)
@@ -233,6 +236,16 @@ def _affine(base: Features, scale: float, constant: float) -> Features:
         np.multiply(phi, scale, out=scaled[:, :-1])
         scaled[:, -1] = constant
         return scaled, lambda w: scale * pull(w[:, :-1])
+
+    return features
+
+
+def _of_mapped(base: Features, kernel: Mapped) -> Features:
+    """Return the features at (x, x A)."""
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        phi, pull = base(kernel.extended(z))
+        return phi, lambda w: kernel.pulled(pull(w))
 
     return features
 

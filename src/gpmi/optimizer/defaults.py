@@ -29,6 +29,7 @@ class Defaults:
 
     policy: Policy
     show_options: bool = False  # the initial design shows the options of each choice early
+    short_design: bool = False  # on a finite set the initial design has at most five rows
     rank_columns: bool = False  # a column of candidates with few different numbers is modelled by rank
     widen_choices: bool = False  # the unit of length is wider for a choice than for a number (`Space.units`)
     compress_losses: bool = False  # on a finite set the model compresses the values below the median
@@ -46,7 +47,7 @@ class Defaults:
         if aim == "earn" and bounded:
             policy = Guarded(policy)
         finds, learned = isinstance(policy, Find), kernel is None
-        return Defaults(policy, finds, finds and learned, finds and learned, finds and learned)
+        return Defaults(policy, finds, finds, finds and learned, finds and learned, finds and learned)
 
     def __str__(self) -> str:
         switches = [field.name.replace("_", " ") for field in fields(self) if getattr(self, field.name) is True]

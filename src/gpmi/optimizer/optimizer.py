@@ -22,6 +22,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, event_summary, percent
 from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
@@ -118,7 +119,7 @@ class Optimizer(Printable):
         from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
         times the cost; `posterior` then uses the most probable ones).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
-        prior, and otherwise a few points more than there are parameters.
+        prior, and otherwise a few points more than there are parameters; with aim="find" on a finite set at most 5.
     budget : the number of evaluations in all; a hint to the policy, not a limit.
     mean : a function of a point that approximates f, used as the prior mean: the model describes f - mean, and y is not
         transformed. It must be quick, because the search evaluates it often, and return a finite number everywhere in
@@ -185,7 +186,7 @@ class Optimizer(Printable):
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
-            self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
+            self.defaults = defaults = replace(defaults, policy=self.policy, short_design=False, compress_losses=False)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -193,7 +194,7 @@ class Optimizer(Printable):
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.target.rows is not None
         units = made.units if defaults.widen_choices else made.span
-        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
+        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed, "features": made.features}
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
@@ -202,7 +203,7 @@ class Optimizer(Printable):
         sources = None if self._is_several else self._earlier.rows(None if self.goals is None else self.goals.single)
         known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
         priors = PriorSchedule(own, own_noise, fit, **where, **known)
-        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best))
+        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best), short=defaults.short_design)
         self.n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
@@ -697,6 +698,13 @@ class Optimizer(Printable):
             cache=self._ledger_cache,
         )
 
+    @property
+    def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
+        """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
+        known = self.space.features is not None and not self._is_several and bool(self._log.told)
+        posterior = self.posterior if known else None
+        return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
+
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
@@ -707,6 +715,7 @@ class Optimizer(Printable):
             *trial_lines(self._log, self.goal, self.best, front),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
+            *[("descriptors", str(one)) for one in self.descriptor_shares],
             ("seed", str(self.seed)),
             *(("earlier", str(one)) for one in self.earlier),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),

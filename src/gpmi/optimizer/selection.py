@@ -17,6 +17,7 @@ from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
 from gpmi.optimizer.supports import counts_parameters, is_support_due, outside_of, promising_point
+from gpmi.optimizer.untried_options import rows_with_untried_options
 from gpmi.policies import Explore, Mean, Policy, Selected, State
 from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Audit
@@ -129,6 +130,16 @@ class Selection:
             return None
         objective = self.objective.with_policy(Explore())
         return _selected(objective.policy, objective.result_at(self.subspace.space.encode(x)), x)
+
+    def try_option(self, policy: Policy) -> Selected | None:
+        model, space = self.model, self.subspace.space
+        inside = None if model.setting.priors.is_fixed else rows_with_untried_options(space, self.log)
+        if inside is None or space.rows is None:
+            return None
+        region = RelevantRegion(model.posterior, 0.0, 0.0, space.rows[int(np.argmax(inside))], inside)
+        point = self.best_new(policy, region=region)
+        # Where all such rows are rejected, failed or unsafe, the search was not confined to them.
+        return point if inside[space.row_numbers(point.row)].any() else None
 
     def _other_support(self) -> Selected | None:
         """Select a point of another support, if one is due and promising."""

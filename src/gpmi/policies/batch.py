@@ -46,6 +46,20 @@ class GPUCBPE(GPUCB):
 
 
 @dataclass(frozen=True)
+class UpperBound(Policy):
+    """score = mu + sd: an upper bound of f(x), with a probability of 84 %."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(False, "its weight does not grow.", "none", "none")
+    grows_with_var: ClassVar[bool] = True
+
+    def phi(self, var: Array, state: State) -> Array:
+        return np.sqrt(var)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return 1.0 / (2.0 * np.sqrt(np.maximum(var, TINY)))
+
+
+@dataclass(frozen=True)
 class LowerBound(Policy):
     """score = mu - weight sd: a lower confidence bound of f(x)."""
 

@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, InitVar, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from gpmi._support import checks
-from gpmi.policies.batch import GPUCBPE
+from gpmi.policies.batch import GPUCBPE, UpperBound
 from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Delegating, Guarantee, PointSearch, Policy, Selected, checked_policy
 from gpmi.policies.reinvest import Reinvest
@@ -20,10 +20,14 @@ IN_BATCH = GPUCBPE(scale=0.2)
 # three differ little.
 LATE = 0.2
 
+# On a finite set, of this many queries one tries an option that no trial has, while there is one. As it was first
+# proposed; docs/benchmarks/first_experiments.md has what it brings. Every second query brought no more in a probe.
+PER_UNTRIED = 3
+
 
 @dataclass(frozen=True, repr=False)
 class Find(Delegating):
-    """The policy of aim="find": the point of `first`, or of `then` if that is a duplicate, after two other rules.
+    """The policy of aim="find": the point of `first`, or of `then` if that is a duplicate, after three other rules.
 
     The first step that yields a point decides:
 
@@ -31,13 +35,15 @@ class Find(Delegating):
        point, on boxes of at most 3 numbers to the point farthest from all trials. On boxes, later escapes need more
        such queries (`gpmi.optimizer.escape`). Where constraints count parameters, one such query is enough, and the
        escape leads to the support with the next best value (`gpmi.optimizer.supports`).
-    2. In the last fifth of a budget, one of the pending points is the point with the best posterior mean.
-    3. The point of `first`, unless it is a duplicate. Reinvest weighs what a query may bring against what it costs.
+    2. On a finite set with a learned prior, every third query is the best row by mu + sd with an option of a choice
+       that no trial has, while there is one: of such an option the model knows little, and expects little.
+    3. In the last fifth of a budget, one of the pending points is the point with the best posterior mean.
+    4. The point of `first`, unless it is a duplicate. Reinvest weighs what a query may bring against what it costs.
        When it expects no more gain from the remaining queries, it repeats the best point it knows. That is right where
        every query pays. Where only the best point at the end counts, the repeat is wasted.
-    4. The point of `then`, unless it is next to a pending point, or that of `first` was. LogEI goes where the most
+    5. The point of `then`, unless it is next to a pending point, or that of `first` was. LogEI goes where the most
        improvement is expected, whatever it costs.
-    5. The point of GP-UCB, or else the largest variance where the maximum may be, or else the largest variance that is
+    6. The point of GP-UCB, or else the largest variance where the maximum may be, or else the largest variance that is
        not next to a pending point.
 
     A point is a duplicate if a trial is within a thousandth of the box of it in each coordinate, or on a finite set in
@@ -72,7 +78,7 @@ class Find(Delegating):
         return self.first
 
     def choose(self, search: PointSearch) -> Selected:
-        return search.escape() or _exploit_late(search) or self._choose_by_score(search)
+        return search.escape() or _try_option(search) or _exploit_late(search) or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
         """Try one score after the other, until the point is not a duplicate and not next to a pending one."""
@@ -88,6 +94,11 @@ class Find(Delegating):
         if search.is_near_pending(point):  # the relevant region has shrunk to a single place
             point = search.explore_apart() or point
         return point
+
+
+def _try_option(search: PointSearch) -> Selected | None:
+    """Select a row with an untried option at every PER_UNTRIED-th query."""
+    return None if search.state.t % PER_UNTRIED else search.try_option(UpperBound())
 
 
 def _exploit_late(search: PointSearch) -> Selected | None:

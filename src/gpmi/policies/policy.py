@@ -128,6 +128,12 @@ class PointSearch(Protocol):
     def explore_apart(self) -> Selected | None:
         """Select the point with the largest variance that is not near a pending one; None on a finite set."""
 
+    def try_option(self, policy: Policy) -> Selected | None:
+        """Select the row with the best score of those with an option that no trial has; None if there is none.
+
+        None on a box, and with a given prior.
+        """
+
     def escape(self) -> Selected | None:
         """Select a point far from the others, chosen without the model, if the last queries taught nothing."""
 

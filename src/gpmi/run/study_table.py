@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from gpmi._support import checks
 from gpmi._support.plain_table import Table, nearest
 from gpmi.policies import Aim
+from gpmi.run.option_table import features_of_csv
 from gpmi.space import Choice, Fidelity, Forbidden, Int, Parameter, Real, Space
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 from gpmi.trials.units import Units, checked_unit
@@ -152,6 +153,10 @@ def _parameter(table: Table) -> AnyParameter:
         values = table.content[kind]
         if not isinstance(values, list):
             raise TypeError(f"{kind} is {checks.shown(values)}; give a list")
+        if isinstance(more.get("features"), str):
+            with table.at("features"):
+                options = [_option(option) for option in values]
+                more["features"] = features_of_csv(table.attached(more["features"]), options)
         if kind in ("choice", "ordered"):
             return KINDS[kind](tuple(_option(option) for option in values), **more)
         if len(values) != 2:

@@ -5,6 +5,7 @@ Read in this order: `space` (what every space offers), `parameters` (Real, Int, 
 
 - `conversion` reads what a user writes, and `options` compares the options of a Choice.
 - `encoding` says what every parameter offers, and `layout` assigns coordinates to parameters.
+- `features` has the descriptors of options.
 - `fidelity` has the parameter that says how exactly f is measured.
 - `fixed` has constants and parameters with a fixed value.
 - `row_index` finds rows of a table.
@@ -17,6 +18,7 @@ whole product, and without conditions all its parameters are active.
 from gpmi.space.candidates import Candidates
 from gpmi.space.constraints.constraints import Forbidden, is_matrix_form
 from gpmi.space.constraints.polytope import Polytope
+from gpmi.space.features import FeatureColumns, Features
 from gpmi.space.fidelity import Fidelity, FidelityColumn
 from gpmi.space.fixed import Constant
 from gpmi.space.parameters import Choice, Int, Parameter, Real
@@ -27,6 +29,8 @@ __all__ = [
     "Candidates",
     "Choice",
     "Constant",
+    "FeatureColumns",
+    "Features",
     "Fidelity",
     "FidelityColumn",
     "Forbidden",

@@ -25,6 +25,7 @@ from gpmi.space.constraints.constraints import (
     read_constraints,
 )
 from gpmi.space.conversion import Column, array_table, as_point, frame_columns, labels_of, named_columns, values_of
+from gpmi.space.features import FeatureColumns
 from gpmi.space.fixed import fixed_by_number
 from gpmi.space.parameters import Choice
 from gpmi.space.space import Space
@@ -52,11 +53,11 @@ class Candidates(Space):
     fixed: Mapping[Any, Any] = field(default_factory=dict)  # fixed values, by name or number of the column
 
     @staticmethod
-    def from_spec(spec: Any) -> Candidates | None:
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Candidates | None:
         if isinstance(spec, np.ndarray):
             return Candidates.from_array(spec)
         if hasattr(spec, "columns") and hasattr(spec, "iloc"):
-            return Candidates.from_frame(spec)
+            return Candidates.from_frame(spec, features)
         return None
 
     @staticmethod
@@ -66,14 +67,21 @@ class Candidates(Space):
         return Candidates(table, table, (None,) * table.shape[1], None, (None,) * table.shape[1])
 
     @staticmethod
-    def from_frame(frame: Any) -> Candidates:
-        """Return the rows of a pandas DataFrame, whose columns may hold numbers, strings or bools."""
-        return Candidates._from_read(frame_columns(frame), frame.index.tolist())
+    def from_frame(frame: Any, features: Mapping[str, Any] | None = None) -> Candidates:
+        """Return the rows of a pandas DataFrame, whose columns may hold numbers, strings or bools.
+
+        `features` are the descriptors of the options of some columns, as for a `Choice`.
+        """
+        return Candidates._from_read(frame_columns(frame, features), frame.index.tolist())
 
     @staticmethod
-    def from_columns(columns: Mapping[str, Sequence[Any]], labels: Sequence[Any] | None = None) -> Candidates:
+    def from_columns(
+        columns: Mapping[str, Sequence[Any]],
+        labels: Sequence[Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+    ) -> Candidates:
         """Return the rows of a table given by its columns, as for a DataFrame. By default the labels are 0, 1, ..."""
-        read = named_columns(columns)
+        read = named_columns(columns, features)
         count = len(next(iter(read.values())).values)
         return Candidates._from_read(read, list(range(count)) if labels is None else list(labels))
 
@@ -136,6 +144,11 @@ class Candidates(Space):
     @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(j for j, choice in enumerate(self.choices) for _ in range(_width(choice)))
+
+    @cached_property
+    def features(self) -> FeatureColumns | None:
+        described = [None if choice is None else choice.features for choice in self.choices]
+        return FeatureColumns.of(zip(self.columns, described, strict=True), self.groups)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -226,6 +239,9 @@ class Candidates(Space):
         if self._index is not None and (repeated := self._index.count_repeated()):
             text = f"{repeated} of {len(self.encoded)} rows equal an earlier row and count as one point with it"
             found.append(Event("duplicate candidates", text))
+        for name, choice in zip(self.names or (), self.choices, strict=False):
+            if choice is not None and choice.features is not None:
+                found += choice.features.event(name)
         return tuple(found)
 
     def constrained(self, constraints: Any) -> Candidates:

@@ -142,8 +142,8 @@ class Column(NamedTuple):
     numbers: Array | Numbers  # the numbers, or the position of each value among the options of the choice, (m,)
 
 
-def frame_columns(frame: Any) -> dict[str, Column]:
-    """Return the columns of a DataFrame by name."""
+def frame_columns(frame: Any, features: Mapping[str, Any] | None = None) -> dict[str, Column]:
+    """Return the columns of a DataFrame by name. `features` are the descriptors of the options of some of them."""
     names = tuple(frame.columns)
     if len(frame) == 0 or len(names) == 0:
         raise ValueError(f"candidates have shape {frame.shape}; give at least one row and one column")
@@ -153,23 +153,42 @@ def frame_columns(frame: Any) -> dict[str, Column]:
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"column {name!r} occurs twice in the DataFrame; parameter names must differ")
-    return named_columns({name: frame[name].tolist() for name in names})
+    return named_columns({name: frame[name].tolist() for name in names}, features)
 
 
-def named_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
-    """Return the columns of a table by name."""
+def named_columns(columns: Mapping[str, Sequence[Any]], features: Mapping[str, Any] | None = None) -> dict[str, Column]:
+    """Return the columns of a table by name. `features` are the descriptors of the options of some of them."""
     lengths = {len(values) for values in columns.values()}
     if not columns or 0 in lengths:
         raise ValueError("the candidates have no rows or no columns; give at least one of each")
     if len(lengths) > 1:
         raise ValueError(f"the columns of the candidates have {sorted(lengths)} values; give the same number in each")
-    return {name: _column(f"column {name!r} of the candidates", list(values)) for name, values in columns.items()}
+    given = _checked_features(features, columns)
+    return {
+        name: _column(f"column {name!r} of the candidates", list(values), given.get(name))
+        for name, values in columns.items()
+    }
 
 
-def _column(label: str, values: list[Any]) -> Column:
-    """Read a column: as numbers if all values are numbers, otherwise as a choice. O(m)."""
+def _checked_features(features: Mapping[str, Any] | None, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Any]:
+    """Refuse descriptors that are not given by the names of columns."""
+    if features is None:
+        return {}
+    if not isinstance(features, Mapping) or hasattr(features, "iloc"):
+        remedy = "give the descriptors of each column by its name, {'ligand': DataFrame}"
+        raise TypeError(f"features is {checks.shown(features)}; {remedy}")
+    for name in features:
+        if name not in columns:
+            raise ValueError(f"features has {checks.shown(name)}, which is no column; there are {list(columns)}")
+    return features
+
+
+def _column(label: str, values: list[Any], features: Any = None) -> Column:
+    """Read a column: as numbers if all values are numbers, otherwise, or with descriptors, as a choice. O(m)."""
     kinds = set(map(type, values))
-    if all(issubclass(kind, RealNumber) and not issubclass(kind, bool | np.timedelta64) for kind in kinds):
+    if features is None and all(
+        issubclass(kind, RealNumber) and not issubclass(kind, bool | np.timedelta64) for kind in kinds
+    ):
         return Column(values, None, _numbers(label, values))
     position: dict[tuple[bool, Any], int] = {}
     try:
@@ -187,7 +206,10 @@ def _column(label: str, values: list[Any]) -> Column:
             f"{label} has {len(position)} different words, too many for a model to learn anything; leave out "
             f"the column if it names the candidates, or give numbers or at most {MOST_OPTIONS} words that describe them"
         )
-    return Column(values, Choice(tuple(value for _, value in position)), positions)
+    try:
+        return Column(values, Choice(tuple(value for _, value in position), features=features), positions)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{label}: {error}") from None
 
 
 def _numbers(label: str, values: list[Any]) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Numbers
+from gpmi.space.features import Features
 from gpmi.space.options import equal_options, option_key, same_option
 
 LARGEST = 2**53  # floating point distinguishes all whole numbers up to this one
@@ -254,6 +255,12 @@ class Choice(FieldsOnly):
     With ordered=True neighbours in the list are alike and all steps are equal, as in Choice([16, 32, 64, 128],
     ordered=True). Otherwise any two options differ equally. `when` is as for `Real`.
 
+    `features` are numbers that describe the options, such as boiling points: a dict by option, {"THF": {"bp": 66,
+    "logP": 0.5}, ...} or {"THF": [66, 0.5], ...}, a DataFrame whose index has the options, or a list of rows in the
+    order of the options. Options with similar numbers are then expected to give similar values, as far as the results
+    agree. `features.kept` names the descriptors that a model uses: constant ones, and those that are correlated with an
+    earlier one, are left out.
+
     Options are identified by their position, and points hold the objects themselves. A value is matched to an
     option by identity, then by equality. Duplicates are refused. Hashable values, lists, dicts, sets and arrays are
     duplicates if equal, other objects only if identical.
@@ -262,6 +269,7 @@ class Choice(FieldsOnly):
     options: tuple[Any, ...]
     ordered: bool = field(default=False, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    features: Any = field(default=None, kw_only=True)  # `Features` after construction, or None
 
     def __post_init__(self) -> None:
         _check_when(self)
@@ -280,6 +288,10 @@ class Choice(FieldsOnly):
         for i, option in enumerate(options):
             if self._repeats(i):
                 raise ValueError(f"options has {checks.shown(option)} twice; give each option once")
+        if self.features is not None:
+            if self.ordered:
+                raise ValueError("Choice has ordered=True and features; leave out one of them")
+            object.__setattr__(self, "features", Features.of(self.features, options))
 
     @cached_property
     def _numbers(self) -> dict[tuple[bool, Any], int]:

@@ -25,10 +25,11 @@ from gpmi.space.constraints.constraints import (
 from gpmi.space.constraints.feasible_set import FeasibleSet
 from gpmi.space.conversion import box_parameters, named_parameters, two_option_events
 from gpmi.space.encoding import Encoding
+from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import Fidelity, FidelityColumn, find_fidelity
 from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Parameter
+from gpmi.space.parameters import Choice, Parameter
 from gpmi.space.space import Space
 from gpmi.space.steps import Settable, settable, stepped
 
@@ -46,7 +47,7 @@ class Parameters(Space):
     events: tuple[Event, ...] = ()  # where the user may have meant something else
 
     @staticmethod
-    def from_spec(spec: Any) -> Parameters | None:
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Parameters | None:
         if isinstance(spec, Mapping):
             return Parameters.named(spec)
         if isinstance(spec, Sequence) and not isinstance(spec, str):
@@ -62,7 +63,10 @@ class Parameters(Space):
     def named(spec: Mapping[Any, Any]) -> Parameters:
         """Return the product of the parameters of a dict."""
         parameters = named_parameters(spec)
-        return Parameters(tuple(parameters.values()), tuple(parameters), events=two_option_events(spec))
+        choices = [(name, one) for name, one in parameters.items() if isinstance(one, Choice)]
+        described = [event for name, one in choices if one.features is not None for event in one.features.event(name)]
+        events = (*two_option_events(spec), *described)
+        return Parameters(tuple(parameters.values()), tuple(parameters), events=events)
 
     def __post_init__(self) -> None:
         found = self.fidelity  # raises if there are several
@@ -91,6 +95,12 @@ class Parameters(Space):
     @property
     def columns(self) -> tuple[slice, ...]:
         return self.layout.columns
+
+    @cached_property
+    def features(self) -> FeatureColumns | None:
+        inner = [one.inner if isinstance(one, FixedParameter) else one for one in self.encodings]
+        described = [one.features if isinstance(one, Choice) else None for one in inner]
+        return FeatureColumns.of(zip(self.columns, described, strict=True), self.groups)
 
     @property
     def lo(self) -> Array:

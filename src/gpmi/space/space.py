@@ -15,6 +15,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
+from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import FidelityColumn
 from gpmi.space.row_index import RowIndex
 from gpmi.space.steps import Settable
@@ -35,12 +36,21 @@ class Space(ABC):
     names: tuple[str, ...] | None  # of the parameters, where a point is a dict; None where it is an array
 
     @staticmethod
-    def of(spec: Any) -> Space:
-        """Build a box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
+    def of(spec: Any, *, features: Mapping[str, Any] | None = None) -> Space:
+        """Build a box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame.
+
+        With a DataFrame, `features` are numbers that describe the values of some of its columns, by the name of the
+        column: {"ligand": a DataFrame whose index has the ligands, or a dict by ligand}, as for `Choice`.
+        """
+        if features is not None and not (hasattr(spec, "columns") and hasattr(spec, "iloc")):
+            raise TypeError(
+                f"features belongs to the columns of a DataFrame, but space is {checks.shown(spec)}; "
+                "give the features to the parameter, gpmi.Choice([...], features=...)"
+            )
         if isinstance(spec, Space):
             return spec
         for kind in Space.__subclasses__():
-            space = kind.from_spec(spec)
+            space = kind.from_spec(spec, features)
             if space is not None:
                 return space
         raise TypeError(
@@ -50,8 +60,11 @@ class Space(ABC):
 
     @staticmethod
     @abstractmethod
-    def from_spec(spec: Any) -> Space | None:
-        """Build a space of this kind from what a user wrote; None if it describes another kind."""
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Space | None:
+        """Build a space of this kind from what a user wrote; None if it describes another kind.
+
+        `features` are the descriptors of the columns of a table.
+        """
 
     @abstractmethod
     def constrained(self, constraints: Any) -> Space:
@@ -128,6 +141,11 @@ class Space(ABC):
     @abstractmethod
     def groups(self) -> tuple[int, ...]:
         """The number of the parameter that each coordinate belongs to, (d,)."""
+
+    @property
+    def features(self) -> FeatureColumns | None:
+        """The descriptors of options, as functions of the coordinates; None if no choice has any."""
+        return None
 
     @property
     def fidelity(self) -> FidelityColumn | None:

@@ -19,7 +19,19 @@ from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
-from gpmi.space import Candidates, Choice, Constant, Fidelity, Forbidden, Int, Parameters, Real, Space, is_matrix_form
+from gpmi.space import (
+    Candidates,
+    Choice,
+    Constant,
+    Features,
+    Fidelity,
+    Forbidden,
+    Int,
+    Parameters,
+    Real,
+    Space,
+    is_matrix_form,
+)
 from gpmi.trials.goals import Goals
 from gpmi.trials.sources import SourceValue, sources_of
 from gpmi.trials.value_bounds import ValueBounds
@@ -113,6 +125,9 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
     """Say which argument differs from that of the study; None if all agree. An argument that is None was not given."""
     if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
+        ours, theirs = (_without_features(one) for one in (space_to_json(space), description["space"]))
+        if text_of(_essence(ours)) == text_of(_essence(theirs)):
+            return "the features of the space differ from those of the study; open it without a space, or with the same"
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
@@ -217,19 +232,23 @@ def space_to_json(spec: Any) -> dict[str, Any]:
         return {"rows": np.asarray(space.table).tolist()}
     columns = {name: [plain(f"column {name!r}", row[name]) for row in space.table] for name in space.names}
     labels = [_label(row.label) for row in space.table]
-    return {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
+    written = {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
+    choices = zip(space.names, space.choices, strict=True)
+    described = {name: one.features.to_json() for name, one in choices if one is not None and one.features is not None}
+    return {**written, "features": described} if described else written
 
 
 def space_from_json(written: Mapping[str, Any]) -> Any:
     """Return what `Space.of` takes."""
     if "parameters" in written:
-        made = [PARAMETERS[one["kind"]](**_without_kind(one)) for one in written["parameters"]]
+        made = [_parameter_from_json(one) for one in written["parameters"]]
         return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
     if "rows" in written:
         return np.array(written["rows"], dtype=float)
     columns = written["columns"]
     names = written.get("names", columns)  # a study that was written without names has its columns sorted
-    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"])
+    features = {name: Features.from_json(one) for name, one in written.get("features", {}).items()}
+    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"], features)
 
 
 def _names(space: Parameters) -> tuple[str, ...]:
@@ -249,9 +268,28 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
                     f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
                     "numbers, and convert them inside f"
                 )
+        values.pop("features")  # a study without descriptors is written as before there were any
+        if one.features is not None:
+            values["features"] = one.features.to_json()
     if isinstance(one, Fidelity) and one.cost is not None:
         values["cost"] = {str(step): cost for step, cost in one.cost.items()}
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
+
+
+def _parameter_from_json(written: Mapping[str, Any]) -> Any:
+    values = _without_kind(written)
+    if values.get("features") is not None:
+        values["features"] = Features.from_json(values["features"])
+    return PARAMETERS[written["kind"]](**values)
+
+
+def _without_features(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a space without the descriptors of its options."""
+    plain_space = {key: value for key, value in written.items() if key != "features"}
+    if "parameters" in plain_space:
+        parts = plain_space["parameters"]
+        plain_space["parameters"] = [{k: v for k, v in one.items() if k != "features"} for one in parts]
+    return plain_space
 
 
 def _essence(written: Mapping[str, Any]) -> dict[str, Any]:

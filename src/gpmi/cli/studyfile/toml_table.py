@@ -31,6 +31,13 @@ class FileTable(Table):
         prefix = f"{named}: " if place else ""
         return StudyFileError(f"{self.file}:{line_of(self._lines, place)}: {prefix}{message}", place)
 
+    def attached(self, text: str) -> str:
+        """Return the content of the file that a value names, beside the study file."""
+        path = self.file.parent / text
+        if not path.is_file():
+            raise ValueError(f"it is {text!r}, which is no file; give a file beside the study file")
+        return path.read_text(encoding="utf-8-sig")
+
     def inside(self, content: Mapping[str, Any], place: Place) -> FileTable:
         return FileTable(content, self.file, self._lines, place)
 

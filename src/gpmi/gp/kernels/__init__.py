@@ -3,5 +3,18 @@
 from gpmi.gp.kernels.base import AffineKernel, Kernel, Product, Pullback, Sum
 from gpmi.gp.kernels.elementary import RBF, Linear, Matern, Stationary
 from gpmi.gp.kernels.levels import Levels
+from gpmi.gp.kernels.mapped import Mapped
 
-__all__ = ["RBF", "AffineKernel", "Kernel", "Levels", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
+__all__ = [
+    "RBF",
+    "AffineKernel",
+    "Kernel",
+    "Levels",
+    "Linear",
+    "Mapped",
+    "Matern",
+    "Product",
+    "Pullback",
+    "Stationary",
+    "Sum",
+]

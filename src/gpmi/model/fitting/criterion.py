@@ -17,9 +17,11 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
 from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
+from gpmi.space.features import FeatureColumns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
 _MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
@@ -254,6 +256,7 @@ class FitSetting:
     groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
     loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
     levels: LevelColumn | None = None  # of a fidelity with levels; None for any other space
+    features: FeatureColumns | None = None  # of options with descriptors; None if there are none
     sources: SourceRows | None = None  # the values of earlier studies, to whose functions f is related
 
     @property
@@ -272,9 +275,12 @@ class FitSetting:
         if self.sources is not None:
             rows, y, noises = self.sources.for_fit().with_rows(x, y, noises)
             span, groups = np.append(self.span, 1.0), (*self.groups, max(self.groups) + 1)
-            covariance = PairwiseLevels(rows, span, groups, scale, self.sources.column)
+            features = None if self.features is None else self.features.with_column()
+            covariance = PairwiseLevels(rows, span, groups, scale, self.sources.column, features)
         elif self.levels is not None:
-            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels)
+            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels, self.features)
+        elif self._is_default and self.features is not None:
+            covariance = PairwiseFeatures(x, self.span, self.groups, scale, self.features)
         elif self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:

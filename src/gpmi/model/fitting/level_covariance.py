@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Numbers
-from gpmi.gp.kernels import Kernel, Levels, Matern
+from gpmi.gp.kernels import Kernel, Levels, Mapped, Matern
 from gpmi.model.fitting.covariance import Pairs, PairValues, PairwiseMatern
+from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.unknowns import Unknowns
+from gpmi.space.features import FeatureColumns
 
 # Normal priors of the logarithm of a level's size and of artanh of a correlation, (mean, sd), and their bounds. A
 # coarse level is expected to be of the same size, and to agree in tendency: the correlation is 0.46 to 0.96 within one
@@ -42,11 +44,25 @@ class PairwiseLevels:
     neighbours, log noise).
     """
 
-    def __init__(self, x: Array, span: Array, groups: tuple[int, ...], scale: float, levels: LevelColumn) -> None:
+    def __init__(
+        self,
+        x: Array,
+        span: Array,
+        groups: tuple[int, ...],
+        scale: float,
+        levels: LevelColumn,
+        features: FeatureColumns | None = None,
+    ) -> None:
         self._x, self._span, self._groups, self._scale, self._levels = x, span, groups, scale, levels
+        self._features = features
         column, self._own = levels.column, groups[levels.column]
         others = tuple(g - (g > self._own) for k, g in enumerate(groups) if k != column)
-        self._inner = PairwiseMatern(np.delete(x, column, axis=1), np.delete(span, column), others, scale)
+        points, widths = np.delete(x, column, axis=1), np.delete(span, column)
+        self._inner: PairwiseMatern | PairwiseFeatures
+        if features is None:
+            self._inner = PairwiseMatern(points, widths, others, scale)
+        else:
+            self._inner = PairwiseFeatures(points, widths, others, scale, features.without(column, self._own))
         self.pairs: Pairs = self._inner.pairs
         self._at = np.asarray(np.round(x[:, column]), dtype=np.intp)
         self._of_pairs = self._at[self.pairs.i], self._at[self.pairs.j]
@@ -87,20 +103,28 @@ class PairwiseLevels:
         """Return the kernel at q, in the user's units."""
         more = 2 * (self._levels.levels - 1)
         base = self._inner.kernel(np.append(q[: -1 - more], q[-1]))
-        assert isinstance(base, Matern)
-        scales = np.insert(np.asarray(base.lengthscale), self._levels.column, _FAR)
-        return self._levels_at(q, replace(base, lengthscale=scales), _OFFSET * self._scale**2)
+        matern = base.base if isinstance(base, Mapped) else base
+        assert isinstance(matern, Matern)
+        scales = np.insert(np.asarray(matern.lengthscale), self._levels.column, _FAR)
+        full: Kernel = replace(matern, lengthscale=scales)
+        if self._features is not None:
+            full = Mapped(full, self._features.matrix)
+        return self._levels_at(q, full, _OFFSET * self._scale**2)
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
         """Return the q of such a kernel, and of a noise in units of the variance of y."""
-        assert isinstance(kernel, Levels) and isinstance(kernel.base, Matern)
-        scales = np.delete(np.asarray(kernel.base.lengthscale), self._levels.column)
-        own = self._inner.q_of(replace(kernel.base, lengthscale=scales), noise)
+        assert isinstance(kernel, Levels)
+        matern = kernel.base.base if isinstance(kernel.base, Mapped) else kernel.base
+        assert isinstance(matern, Matern)
+        part: Kernel = replace(matern, lengthscale=np.delete(np.asarray(matern.lengthscale), self._levels.column))
+        if isinstance(kernel.base, Mapped):
+            part = Mapped(part, np.delete(kernel.base.matrix, self._levels.column, axis=0))
+        own = self._inner.q_of(part, noise)
         return np.concatenate([own[:-1], np.log(kernel.sizes), np.arctanh(kernel.correlations), own[-1:]])
 
     def restricted(self, rows: Numbers) -> PairwiseLevels:
         """Return the same function of q at some of the points."""
-        return PairwiseLevels(self._x[rows], self._span, self._groups, self._scale, self._levels)
+        return PairwiseLevels(self._x[rows], self._span, self._groups, self._scale, self._levels, self._features)
 
 
 def _unknowns(inner: Unknowns, more: int, correlation: tuple[float, float]) -> Unknowns:

@@ -26,6 +26,7 @@ from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_nois
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
+from gpmi.space.features import FeatureColumns
 
 # Earlier studies are ignored if the values are predicted better without them by this many nats. A single prediction
 # counts for at most MOST_NATS. CLEARLY was compared with 4, and with never, on the development problems of
@@ -55,6 +56,7 @@ class PriorSchedule:
         noise: Literal["normal", "student"] = "normal",
         transforms: bool = True,  # whether y may be transformed
         levels: LevelColumn | None = None,  # of a fidelity with levels
+        features: FeatureColumns | None = None,  # of options with descriptors
         sources: SourceRows | None = None,  # of earlier studies, to whose functions f is related
     ) -> None:
         template = _checked_kernel(kernel, len(span))
@@ -66,7 +68,7 @@ class PriorSchedule:
         if noise == "student" and fit != "map":
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels, sources)
+        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels, features, sources)
         self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.text import round_to_sd, shortened
+from gpmi.analysis.descriptors import descriptor_shares
 from gpmi.analysis.importance import Importance, Importances
 from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
@@ -12,6 +13,7 @@ from gpmi.views.html.svg import LETTER, Chart, Scale, figure, key, line
 from gpmi.views.run_view import RunView
 
 ROW, WIDTH = 32.0, 440.0
+SHOWN_DESCRIPTORS = 8  # descriptors in a table; our choice
 SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three decimals
 
 
@@ -57,7 +59,33 @@ def _one(run: RunView) -> Markup | None:
         [_row(one) for one in found.ranked],
     )
     bars = _bars(found, f"Which parameters matter{of}")
-    return joined(bars, table) if run.output is None else tag("div", bars, table, class_="figures large")
+    if run.output is None:
+        return joined(bars, table, *_descriptors(run))
+    return joined(tag("div", bars, table, class_="figures large"), *_descriptors(run))
+
+
+def _descriptors(run: RunView) -> list[Markup]:
+    """Return which descriptors matter, for each choice that has some."""
+    if run.posterior is None:
+        return []
+    parts = []
+    for one in descriptor_shares(run.space, run.posterior.kernel):
+        rows = [(name, share) for name, share in one.shares[:SHOWN_DESCRIPTORS]]
+        others = 1.0 - one.label - sum(share for _, share in rows)
+        rows += [("other descriptors", others)] if len(one.shares) > SHOWN_DESCRIPTORS else []
+        rows.append(("the option itself, whatever its descriptors", one.label))
+        parts += [
+            tag("p", f"What makes two options of {one.parameter} different for the model, as far as the values tell:"),
+            simple_table(
+                f"Descriptors of {one.parameter}",
+                ["descriptor", "share"],
+                [
+                    [tag("th", name, scope="row"), tag("td", f"{share:.0%}", data_v=exact(share))]
+                    for name, share in rows
+                ],
+            ),
+        ]
+    return parts
 
 
 def _row(one: Importance) -> list[Markup]:
