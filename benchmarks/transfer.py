@@ -343,7 +343,7 @@ def draw(rows: Rows) -> None:
             panel.set_title(f"source: {source}")
             panel.set_xlabel("evaluations")
         panels[0].set_ylabel("median regret")
-        panels[0].legend()
+        panels[2].legend(loc="lower left")
         figure.savefig(PICTURE, dpi=110)
         plt.close(figure)
     harness.say(f"wrote {PICTURE.relative_to(harness.ROOT)}")
@@ -377,6 +377,9 @@ def write_page(new: int) -> None:
         "for the same runs.",
         "",
         *reaction_lines(rows),
+        "",
+        "A cold run depends on the study and the seed alone, so for one seed there are only 15 different ones. The "
+        "standard errors do not account for that.",
         "",
         *difference_lines(rows),
     ]
