@@ -135,14 +135,18 @@ def differences(found: Regrets, levels: Sequence[int]) -> dict[tuple[str, str], 
 
 
 def verdicts() -> list[Verdict]:
-    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level."""
+    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level.
+
+    A tool counts once it has a run of every problem at every level.
+    """
     found, claim = regrets(), "lowest mean regret of the recommended point"
     parts = {"": range(len(LEVELS)), **{f", noise of {level} sd": [i] for i, level in enumerate(LEVELS)}}
     if (US, ANYWHERE) not in found:
         return [Verdict(claim, None, "")]
+    judged = {key for key, values in found.items() if (~np.isnan(values)).any(axis=2).all()}
     result = []
     for part, levels in parts.items():
-        gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
+        gaps = {key: values for key, values in differences(found, list(levels)).items() if key in judged}
         if not gaps:
             result.append(Verdict(claim + part, None, ""))
             continue
@@ -255,7 +259,7 @@ def write(new: int) -> None:
         "## Pair by pair",
         "The regret of each choice minus that of gpmi's `recommend()` on the same problem, noise and seed: mean and "
         "standard error over the pairs that both have. Positive: gpmi is better. Bold: the other tool is better. *gpmi "
-        "ahead* is the share of pairs in which gpmi's regret is lower, because a few large regrets weigh much in a mean.",
+        "ahead* is the share of pairs in which gpmi's regret is lower: a few large regrets weigh much in a mean.",
         pair_table(found) if (US, ANYWHERE) in found else "gpmi has not run yet.",
         "## Problem by problem",
         "Means over the seeds; gpmi's `recommend()`, and of every other tool the choice with the lowest mean over all "

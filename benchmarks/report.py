@@ -355,7 +355,9 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
     broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
     absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]
     text = (
-        f"**What was promised and does not hold:** {'. Also: '.join(broken)}." if broken else "All that was promised holds."
+        f"**What was promised and does not hold:** {'. Also: '.join(broken)}."
+        if broken
+        else "All that was promised holds."
     )
     return text + (f" Not measured yet: {', '.join(absent)}." if absent else "")
 

@@ -42,6 +42,7 @@ PEERS = {
     "MLflow": "mlflow",
     "Keras": "keras",
     "Lightning": "lightning",
+    "RDKit": "mordred",
 }
 FENCED = re.compile(r"^```\S.*?^```$", flags=re.DOTALL | re.MULTILINE)  # code, not output
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)

@@ -258,8 +258,8 @@ class Choice(FieldsOnly):
     `features` are numbers that describe the options, such as boiling points: a dict by option, {"THF": {"bp": 66,
     "logP": 0.5}, ...} or {"THF": [66, 0.5], ...}, a DataFrame whose index has the options, or a list of rows in the
     order of the options. Options with similar numbers are then expected to give similar values, as far as the results
-    agree. `features.kept` names the descriptors that a model uses: constant ones, and those that are correlated with an
-    earlier one, are left out.
+    agree. `features.kept` names the descriptors that a model uses: constant ones, and those that others explain, are
+    left out.
 
     Options are identified by their position, and points hold the objects themselves. A value is matched to an
     option by identity, then by equality. Duplicates are refused. Hashable values, lists, dicts, sets and arrays are
