@@ -10,8 +10,8 @@ and the source the other one, "cold" does without. BayBE models the study by its
 
 Hartmann-3 has six sources: f itself, f in other units, f plus a smooth function of 30 % of its sd, f with the optimum
 moved, -f, and a function that has nothing to do with f. The reactions are those of Ahneman and others (2018): one aryl
-halide is the source and another one the study. Rules were tuned on Branin, Hartmann-6 and draws of a Gaussian process,
-and with seeds from 100 on.
+halide is the source and another one the study. Rules were tuned on Branin, Hartmann-6, draws of a Gaussian process and
+Hartmann-3 itself, with seeds from 100 on and with no other ones.
 
 BayBE needs an environment of its own: python -m venv .venv-baybe, pip install baybe==0.15.0; then run this script there
 with PYTHONPATH=src and --arms BayBE. It takes seconds for a suggestion, so it plays some pairs alone, 10 evaluations.
@@ -356,7 +356,8 @@ def write_page(new: int) -> None:
     text = (
         f"A run has {BUDGET} evaluations, and {VALUES} values of a source at random points. `earlier` gives these as a "
         "named source, `same function` tells them as values of f, `choice` makes source and study the options of a "
-        "choice, and `cold` does without. Rules were chosen on other functions and other seeds (see the script)."
+        "choice, and `cold` does without. Rules were chosen on Branin, Hartmann-6, draws of a Gaussian process and "
+        "Hartmann-3 itself, with other seeds and the same kinds of sources."
     )
     body = [
         "## Hartmann-3",
