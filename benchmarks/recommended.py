@@ -255,7 +255,7 @@ def write(new: int) -> None:
         "## Pair by pair",
         "The regret of each choice minus that of gpmi's `recommend()` on the same problem, noise and seed: mean and "
         "standard error over the pairs that both have. Positive: gpmi is better. Bold: the other tool is better. *gpmi "
-        "ahead* is the share of pairs in which gpmi's regret is lower, because a few large regrets weigh much in a mean.",
+        "ahead* is the share of pairs in which gpmi's regret is lower: a few large regrets weigh much in a mean.",
         pair_table(found) if (US, ANYWHERE) in found else "gpmi has not run yet.",
         "## Problem by problem",
         "Means over the seeds; gpmi's `recommend()`, and of every other tool the choice with the lowest mean over all "
