@@ -259,8 +259,8 @@ def write(new: int) -> None:
         "ahead* is the share of pairs in which gpmi's regret is lower: a few large regrets weigh much in a mean.",
         pair_table(found) if (US, ANYWHERE) in found else "gpmi has not run yet.",
         "## Problem by problem",
-        "Means over the seeds that a tool has; gpmi's `recommend()`, and of every other tool the choice with the lowest "
-        "mean over all runs. The lowest is bold.",
+        "Means over the seeds that a tool has; gpmi's `recommend()`, and of every other tool the choice with the "
+        "lowest mean over all runs. The lowest is bold.",
         problem_table(found),
         "## Runs",
         "A tool is in the tables above once it has a run of every problem at every level.",
