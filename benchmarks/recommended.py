@@ -135,14 +135,18 @@ def differences(found: Regrets, levels: Sequence[int]) -> dict[tuple[str, str], 
 
 
 def verdicts() -> list[Verdict]:
-    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level."""
+    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level.
+
+    A tool counts once it has a run of every problem at every level.
+    """
     found, claim = regrets(), "lowest mean regret of the recommended point"
     parts = {"": range(len(LEVELS)), **{f", noise of {level} sd": [i] for i, level in enumerate(LEVELS)}}
     if (US, ANYWHERE) not in found:
         return [Verdict(claim, None, "")]
+    judged = {key for key, values in found.items() if (~np.isnan(values)).any(axis=2).all()}
     result = []
     for part, levels in parts.items():
-        gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
+        gaps = {key: values for key, values in differences(found, list(levels)).items() if key in judged}
         if not gaps:
             result.append(Verdict(claim + part, None, ""))
             continue

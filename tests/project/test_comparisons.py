@@ -108,13 +108,17 @@ def test_regrets_are_compared_on_the_pairs_that_both_have() -> None:
 def test_gpmi_must_beat_every_choice_of_every_other_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = harness.Table(tmp_path / "r.csv", recommended.COLUMNS, recommended.RUNS.key)
     monkeypatch.setattr(recommended, "RUNS", runs)
+    monkeypatch.setattr(recommended, "PROBLEMS", ("branin",))
+    monkeypatch.setattr(recommended, "LEVELS", ("0.1", "1"))
     assert [verdict.holds for verdict in recommended.verdicts()] == [None]
     for seed, level in ((0, "0.1"), (1, "0.1"), (0, "1")):
         run = recommended.Run("gpmi", "branin", level, seed)
         runs.append(recommended.row(run, "done", 0.0) | {"observed": "0.5", "anywhere": "0.2"})
         choices = {"observed": "0.9", "told": "0.1" if level == "1" else "0.4", "anywhere": "0.6"}
         runs.append(recommended.row(run._replace(tool="Emukit EI"), "done", 0.0) | choices)
-    over_all, low, _, high = recommended.verdicts()
+    lucky = recommended.Run("random", "branin", "0.1", 0)
+    runs.append(recommended.row(lucky, "done", 0.0) | {"observed": "0"})  # it has no run of the other level
+    over_all, low, high = recommended.verdicts()
     assert over_all.holds and low.holds and not high.holds
     assert "next Emukit EI +0.2000 ± 0.0000 on 2 pairs" in low.figures
 

@@ -193,3 +193,38 @@ def test_candidates_have_units_and_bounds_too(tmp_path: Path) -> None:
         follow(client, send(client, wrong, "/new/candidates", **typed, once="2"))
     with gpmi.study(tmp_path / "new.db", "rows") as study:
         assert study.optimizer.bounds == ValueBounds(0.0, 100.0) and study.optimizer.units == "%"
+
+
+DESCRIBED = {**SIMPLE, "features": "s\tboiling point\tpolarity\r\np\t66\t0.21\r\nq\t153\t0.39\r\n"}
+
+
+def test_options_are_described_by_a_table_from_a_spreadsheet(tmp_path: Path) -> None:
+    choice = typed_study(DESCRIBED).parameters["s"]
+    assert choice == gpmi.Choice(
+        ("p", "q"),
+        features={"p": {"boiling point": 66, "polarity": 0.21}, "q": {"boiling point": 153, "polarity": 0.39}},
+    )
+    path = tmp_path / "new.db"
+    with client_for(str(path)) as client:
+        follow(client, send(client, client.get("/new"), "/new/parameters", **DESCRIBED))
+    with gpmi.study(path, "x") as study:
+        assert study.space.parameters[2] == choice
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        ("A, b\np, 1", "'A' is not one of a list; begin the table with the name of a parameter: s"),
+        ("s", "the table has no descriptors"),
+        ("s, b\np, 1\np, 2", "the table has 'p' twice"),
+        ("s, b\np, 1\nq, hot", "for 'q'; give a number"),
+        ("s, b\np, 1, 2\nq, 1", "has 3 cells for 'p' and 2 columns"),
+        ("s, b\np, 1", "q"),
+        ("s, b\np, 1\nq, 1", "tells nothing"),
+    ],
+)
+def test_descriptors_that_cannot_be_are_refused(features: str, words: str) -> None:
+    with pytest.raises(FormProblem) as refused:
+        typed_study({**SIMPLE, "features": features})
+    assert words in str(refused.value)
+    assert refused.value.field == "features"

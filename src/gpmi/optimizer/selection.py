@@ -133,7 +133,9 @@ class Selection:
 
     def try_option(self, policy: Policy) -> Selected | None:
         model, space = self.model, self.subspace.space
-        inside = None if model.setting.priors.is_fixed else rows_with_untried_options(space, self.log)
+        if model.setting.priors.is_fixed or model.prior.sources is not None:  # an earlier study may have tried it
+            return None
+        inside = rows_with_untried_options(space, self.log)
         if inside is None or space.rows is None:
             return None
         region = RelevantRegion(model.posterior, 0.0, 0.0, space.rows[int(np.argmax(inside))], inside)

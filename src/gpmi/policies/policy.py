@@ -131,7 +131,7 @@ class PointSearch(Protocol):
     def try_option(self, policy: Policy) -> Selected | None:
         """Select the row with the best score of those with an option that no trial has; None if there is none.
 
-        None on a box, and with a given prior.
+        None on a box, with a given prior, and where an earlier study is of use; options with descriptors do not count.
         """
 
     def escape(self) -> Selected | None:

@@ -286,6 +286,8 @@ def _rules_fields(filled: Filled) -> Markup:
     rules = filled.area("rules", rows="3", placeholder="A + 2*B <= 0.8\ncount(A, B, C > 0) <= 2")
     forbidden = filled.area("forbidden", rows="2", placeholder="solvent = water, base = NaH")
     conditions = filled.area("conditions", rows="2", placeholder="ligand only if metal = Pd, Ni")
+    example = "solvent, boiling point, polarity\nTHF, 66, 0.21\nDMF, 153, 0.39"
+    features = filled.area("features", rows="3", placeholder=example)
     seed = filled.text("seed", inputmode="numeric", placeholder="drawn at random")
     rare = ("forbidden", "conditions", "seed")
     return tag(
@@ -305,6 +307,13 @@ def _rules_fields(filled: Filled) -> Markup:
             "Sums and limits with =, <= and >=, such as A + 2*B <= 0.8. “count(A, B, C > 0) <= 2” is at most 2 of 3.",
         ),
         filled.words("rules"),
+        labelled(
+            "Numbers that describe the options of a list, as a table",
+            features,
+            "Copy it from a spreadsheet: the name of the list in the first cell, its options below, and a column for "
+            "each number. An empty line begins the table of another list.",
+        ),
+        filled.words("features"),
         tag(
             "details",
             tag("summary", "Combinations that must not occur, conditions, seed"),

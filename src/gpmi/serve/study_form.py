@@ -6,6 +6,8 @@ names the field beside which it is shown.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -123,8 +125,10 @@ def _checked(content: Content, read: Callable[[Table], Any]) -> Any:
         if len(error.place) > 1 and error.place[0] in ("parameters", "goals"):
             kind = "Parameter" if error.place[0] == "parameters" else "Output"
             about = f"{kind} {shortened(str(error.place[1]), VALUE)!r}: "
-        is_step = str(error).startswith("step of ") and len(error.place) == 3
-        _refuse(f"{about}{error}", content.field_of((*error.place[:2], "step") if is_step else error.place))
+        # What a parameter says of its own fields stands at these.
+        own = next((key for key in ("step", "features") if str(error).startswith(f"{key} ")), None)
+        place = (*error.place[:2], own) if own is not None and len(error.place) == 3 else error.place
+        _refuse(f"{about}{error}", content.field_of(place))
 
 
 def _refuse(text: str, name: str = "") -> NoReturn:
@@ -371,6 +375,7 @@ def _put_rules(typed: Mapping[str, str], content: Content) -> None:
         pairs = [_pair(part, "forbidden", "“solvent = water, base = NaH”") for part in line.split(",") if part.strip()]
         table = {key: _own_value(typed, named, key, text, "forbidden") for key, text in pairs}
         content.append("forbidden", table, "forbidden")
+    _put_features(typed, named, content)
     for line in _lines(typed, "conditions"):
         about = "“ligand only if metal = Pd”"
         name, found, condition = line.partition(" only if ")
@@ -381,6 +386,28 @@ def _put_rules(typed: Mapping[str, str], content: Content) -> None:
         parent, text = _pair(condition, "conditions", about)
         values = [_own_value(typed, named, parent, one, "conditions") for one in text.split(",") if one.strip()]
         content.put(("parameters", name.strip(), "when"), {parent: values}, "conditions")
+
+
+def _put_features(typed: Mapping[str, str], named: Mapping[int, str], content: Content) -> None:
+    """Put the descriptors of options: tables, separated by empty lines, whose first cell is the name of a list."""
+    lists = [name for i, name in named.items() if typed.get(f"kind-{i}") in ("choice", "ordered")]
+    for block in re.split(r"\n[ \t]*\n", typed.get("features", "").replace("\r\n", "\n")):
+        if not block.strip():
+            continue
+        lines = block.strip("\n").split("\n")
+        separator = max(",;\t", key=lines[0].count)
+        rows = csv.reader(lines, delimiter=separator)
+        name = re.split(r"[,;\t]", lines[0])[0].strip()
+        if name not in lists:
+            _refuse(f"{shortened(name, VALUE)!r} is not one of a list; begin the table with the name of a parameter: "
+                    f"{', '.join(lists) or 'there is none'}", "features")  # fmt: skip
+        text = io.StringIO()
+        with _at("features", f"{name}: the table cannot be read: "):
+            try:
+                csv.writer(text).writerows([cell.strip() for cell in row] for row in rows)
+            except csv.Error as error:
+                raise ValueError(str(error)) from None
+        content.put(("parameters", name, "features"), text.getvalue(), "features")
 
 
 def _lines(typed: Mapping[str, str], name: str) -> list[str]:

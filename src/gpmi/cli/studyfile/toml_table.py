@@ -35,7 +35,7 @@ class FileTable(Table):
         """Return the content of the file that a value names, beside the study file."""
         path = self.file.parent / text
         if not path.is_file():
-            raise ValueError(f"it is {text!r}, which is no file; give a file beside the study file")
+            raise ValueError(f"it is {text!r}, which is no file; give a CSV file beside the study file")
         return path.read_text(encoding="utf-8-sig")
 
     def inside(self, content: Mapping[str, Any], place: Place) -> FileTable:
