@@ -253,7 +253,7 @@ def test_study_files_have_descriptors_in_a_table_or_a_csv_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "which is no file; give a file beside the study file"),
+        (None, "which is no file"),
         ("", "has no descriptors"),
         ("solvent\nTHF\n", "has no descriptors"),
         ("solvent,bp\nTHF,66\nDMF,153\ntoluene,110\n", "no row for the option 'water'"),
