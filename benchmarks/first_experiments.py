@@ -238,10 +238,14 @@ NOTES = (
     f"there are parameters, and no rule for options. {SEEDS} seeds or more.",
     "- `5 rows` and `4 rows` are designs of these sizes without the rule for options.",
     f"- BayBE has its defaults: labels one-hot, a random first batch. {BAYBE_SEEDS} seeds at most, on fewer tables.",
-    "- The tables of both parts were fixed before the first run. The held-out tables were run once with the short "
-    "design alone. When the development tables had shown that the rule for options pays as well, the three tables on "
-    f"which it acts ({', '.join(LOOKED_AT)}) were run a second time, with other seeds: these runs are reported, and "
-    "the first look at the three is below. On the other tables both versions ask the same rows.",
+    "- The held-out tables were first run with the short design alone. It lost after 50 experiments (0.929 against "
+    "0.954). That prompted another look at the rule for options, which had been left out. It was taken by development "
+    f"runs. Then the three tables on which it acts ({', '.join(LOOKED_AT)}) were run again with other seeds: these are "
+    "reported, and the first look at the three is below. On the other tables both versions ask the same rows. So "
+    "these tables were not looked at only once.",
+    "- The development tables have more seeds than planned: 24 had shown a loss after 30 experiments, which 64 do not "
+    "confirm. Three held-out tables (credit_g, slice_localization, cifar100) were dropped before the first run, "
+    "because they take long.",
     "",
 )
 
@@ -249,7 +253,7 @@ NOTES = (
 def page(rows: list[Row], new: int) -> None:
     """Write the page of both parts."""
     held_out, development = (laboratory_tables.available(names) for names in (HELD_OUT, DEVELOPMENT))
-    body = [*NOTES, "## Tables that no experiment looked at", ""]
+    body = [*NOTES, "## Held-out tables", ""]
     body += [*summary(rows, "reported", REPORTED, held_out), "", f"By table, {' / '.join(REPORTED)}:", ""]
     body += [*by_table(rows, "reported", REPORTED, held_out), "", "The first look at three of them, seeds from 0:", ""]
     body += [*summary(rows, "first look", ["5 rows", "before"], LOOKED_AT), "", "## Next to BayBE", ""]

@@ -115,7 +115,7 @@ Regrets = dict[tuple[str, str], Array]  # (problem, noise, seed) by tool and cho
 
 
 def regrets() -> Regrets:
-    """Return the regrets of all choices."""
+    """Return the regrets of all choices of the tools that have a run of every problem at every level."""
     result: Regrets = {}
     for found in RUNS.latest().values():
         at = PROBLEMS.index(found["problem"]), LEVELS.index(found["noise"]), int(found["seed"])
@@ -124,7 +124,8 @@ def regrets() -> Regrets:
             if found[choice] or not done:
                 empty = np.full((len(PROBLEMS), len(LEVELS), SEEDS), np.nan)
                 result.setdefault((found["tool"], choice), empty)[at] = float(found[choice]) if done else FAILED
-    return {key: result[key] for key in itertools.product(TOOLS, CHOICES) if key in result}
+    whole = {key for key, values in result.items() if (~np.isnan(values)).any(axis=2).all()}
+    return {key: result[key] for key in itertools.product(TOOLS, CHOICES) if key in whole}
 
 
 def differences(found: Regrets, levels: Sequence[int]) -> dict[tuple[str, str], Array]:
@@ -135,18 +136,14 @@ def differences(found: Regrets, levels: Sequence[int]) -> dict[tuple[str, str], 
 
 
 def verdicts() -> list[Verdict]:
-    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level.
-
-    A tool counts once it has a run of every problem at every level.
-    """
+    """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level."""
     found, claim = regrets(), "lowest mean regret of the recommended point"
     parts = {"": range(len(LEVELS)), **{f", noise of {level} sd": [i] for i, level in enumerate(LEVELS)}}
     if (US, ANYWHERE) not in found:
         return [Verdict(claim, None, "")]
-    judged = {key for key, values in found.items() if (~np.isnan(values)).any(axis=2).all()}
     result = []
     for part, levels in parts.items():
-        gaps = {key: values for key, values in differences(found, list(levels)).items() if key in judged}
+        gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
         if not gaps:
             result.append(Verdict(claim + part, None, ""))
             continue
@@ -262,10 +259,11 @@ def write(new: int) -> None:
         "ahead* is the share of pairs in which gpmi's regret is lower: a few large regrets weigh much in a mean.",
         pair_table(found) if (US, ANYWHERE) in found else "gpmi has not run yet.",
         "## Problem by problem",
-        "Means over the seeds; gpmi's `recommend()`, and of every other tool the choice with the lowest mean over all "
-        "runs. The lowest is bold.",
+        "Means over the seeds that a tool has; gpmi's `recommend()`, and of every other tool the choice with the "
+        "lowest mean over all runs. The lowest is bold.",
         problem_table(found),
         "## Runs",
+        "A tool is in the tables above once it has a run of every problem at every level.",
         effort_table(),
     ]
     body = ["\n\n".join(lines)]

@@ -493,7 +493,7 @@ def test_an_unknown_argument_is_refused_with_the_nearest_name_or_all_names():
 def test_the_arguments_for_type_checkers_are_those_of_the_code(user):
     """A TypedDict cannot have defaults, so names and types stand there and where they are used."""
     options = RunOptions if user is RunSettings else OptimizerOptions
-    given = {"self", "f", "space", "goal"} | ({"budget", "goals"} if user is Optimizer else set())
+    given = {"self", "f", "space", "goal"} | ({"budget", "goals", "earlier"} if user is Optimizer else set())
     used = {name: one.annotation for name, one in inspect.signature(user).parameters.items() if name not in given}
     assert {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()} == used
 
