@@ -43,6 +43,7 @@ PEERS = {
     "Keras": "keras",
     "Lightning": "lightning",
     "RDKit": "mordred",
+    "RDKit and pandas": "mordred",
 }
 FENCED = re.compile(r"^```\S.*?^```$", flags=re.DOTALL | re.MULTILINE)  # code, not output
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
