@@ -78,7 +78,7 @@ def main() -> None:
     for place, name in enumerate(names):
         target, source = laboratory_tables.load(name), laboratory_tables.load(names[place - BEFORE])
         share = 100.0 / float(target.y.max())
-        found.setdefault("random order", []).append(share * best_of_random(target.y, BUDGET)[0][1:])
+        found.setdefault("random order", []).append(share * best_of_random(target.y, BUDGET)[0])
         for arm, options in arms(target, source).items():
             begin = time.process_time()
             runs = [play(target, seed, **dict(options)) for seed in range(SEEDS)]
