@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpmi import Choice, Find, Int, Optimizer, kernels
+from gpmi import Find, Int, Optimizer, kernels
 from gpmi.optimizer.untried_options import rows_with_untried_options
 from gpmi.policies.find import PER_UNTRIED
 
@@ -132,10 +132,9 @@ def test_the_same_history_gives_the_same_row() -> None:
     [
         (lambda: {"ligand": LIGANDS, "t": (0.0, 1.0)}, {}),
         (table, {"kernel": kernels.RBF(0.5), "noise_var": 1e-4, "n_init": 5}),
-        (lambda: {"ligand": Choice(LIGANDS, features=[[i, i * i % 5] for i in range(14)]), "t": Int(0, 3)}, {}),
         (lambda: FINITE, {"earlier": {"last year": [(x, f({**x, "base": "A"})) for x in EARLIER]}}),
     ],
-    ids=["mixed", "given prior", "descriptors", "earlier study"],
+    ids=["mixed", "given prior", "earlier study"],
 )
 def test_other_runs_do_not_have_the_rule(space: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with_rule, without = (Optimizer(space(), Find(), seed=0, **options) for _ in range(2))

@@ -149,7 +149,7 @@ def test_a_table_has_the_descriptors_of_its_columns() -> None:
     assert found is not None and found.names == ("bp", "eps", "descriptor 1") and found.owners == (0, 0, 2)
     assert space.encode({"solvent": "DMF", "t": 40, "lot": 9}).tolist() == [0, 1, 0, 0, 40, 0, 1]
     opt = gpmi.Optimizer(space, seed=0, repeats=False)
-    assert opt.n_init == 3 and gpmi.Optimizer(rows, seed=0).n_init == 5
+    assert opt.n_init == 5 and gpmi.Optimizer(rows, seed=0).n_init == 5
     for _ in range(8):
         x = opt.ask()
         opt.tell(x, TABLE[x["solvent"]]["bp"] + 0.1 * x["t"])
@@ -269,3 +269,23 @@ def test_a_bad_csv_file_is_refused_with_the_line(tmp_path: Path, content: str | 
     with pytest.raises(ValueError, match=r"study\.toml:5") as error:
         study_file(tmp_path, '"solvents.csv"')
     assert message in str(error.value)
+
+
+def test_every_second_query_is_chosen_by_a_model_of_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpmi.optimizer import optimizer
+
+    described: list[tuple[int, bool]] = []
+    choose = optimizer.from_policy
+
+    def watched(model: Any, policy: Any, log: Any, *rest: Any, **options: Any) -> Any:
+        described.append((len(log), isinstance(model.posterior.kernel, Mapped)))
+        return choose(model, policy, log, *rest, **options)
+
+    monkeypatch.setattr(optimizer, "from_policy", watched)
+    options = list("ABCDEFGH")
+    table = [[float(i), float(i * i % 7)] for i in range(len(options))]
+    opt = gpmi.Optimizer({"s": gpmi.Choice(options, features=table), "t": (0.0, 1.0)}, seed=0)
+    for _ in range(14):
+        x = opt.ask()
+        opt.tell(x, table[options.index(x["s"])][0] - (x["t"] - 0.4) ** 2)
+    assert len(described) > 6 and all(is_described == (count % 2 == 0) for count, is_described in described)

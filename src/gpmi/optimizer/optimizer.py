@@ -210,6 +210,9 @@ class Optimizer(Printable):
         self._alone = (
             None if levels is None else PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
         )
+        takes_turns = made.features is not None and levels is None and not self._earlier.studies
+        by_name = {**where, "soften": soften, "noise": noise, "features": None}
+        self._by_name = PriorSchedule(own, own_noise, fit, **by_name) if takes_turns else None
         self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
         self._levels = levels
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
@@ -740,6 +743,11 @@ class Optimizer(Printable):
             if self._alone is None
             else TargetModel(replace(setting, priors=self._alone.cleared()), self._orientation)
         )
+        self._named = (
+            None
+            if self._by_name is None
+            else TargetModel(replace(setting, priors=self._by_name.cleared()), self._orientation)
+        )
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None
 
@@ -959,6 +967,9 @@ class Optimizer(Printable):
         else:
             self._model_at_choice = model = self._current_model()
             pending, orientation = self._pending_posteriors, self._orientation
+            if self._named is not None and len(self._log) % 2:
+                # Descriptors may mislead, and the evidence is a poor judge of that: every second query does without.
+                model, pending = self._named.after(self._log), PendingPosteriors()
             chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **limits)
         self._note(*chosen.events)
         return chosen

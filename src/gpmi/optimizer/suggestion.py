@@ -30,9 +30,6 @@ from gpmi.trials import Log, Origin
 # Rows of the initial design of a finite set. Chosen among 3, 4, 5, 6 and 10 on tables of past experiments
 # (docs/benchmarks/first_experiments.md): 3 to 6 differ little.
 SHORT_DESIGN = 5
-# The same where options have descriptors: they tell about untried options. Chosen among 2, 3 and 5 on the development
-# tables of docs/benchmarks/features.md.
-DESCRIBED_DESIGN = 3
 APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
@@ -144,14 +141,12 @@ def default_n_init(
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
     At most ten, and at most a third of the budget: our choice (docs/notes/find.md). At most SHORT_DESIGN rows if it is
-    `short` and the set is finite, DESCRIBED_DESIGN if options have descriptors. With earlier studies it is the best
-    point of each and one other, if that is less. Where constraints count parameters and leave few supports, it shows
-    each of them.
+    `short` and the set is finite. With earlier studies it is the best point of each and one other, if that is less.
+    Where constraints count parameters and leave few supports, it shows each of them.
     """
     if priors.is_fixed:
         return 0
-    shortest = SHORT_DESIGN if space.features is None else DESCRIBED_DESIGN
-    most = shortest if short and space.target.rows is not None else 10
+    most = SHORT_DESIGN if short and space.target.rows is not None else 10
     n_init = max(min(most, space.parameter_count + 3), space.support_count)
     n_init = min(n_init, sources + 1) if sources else n_init
     return n_init if budget is None else max(1, min(n_init, budget // 3))

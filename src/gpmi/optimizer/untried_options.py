@@ -16,13 +16,11 @@ from gpmi.trials import Log
 def rows_with_untried_options(space: Space, log: Log) -> Mask | None:
     """Return which rows have an option that no trial has, (m,); None if there is none, or if the set is not finite.
 
-    Pending and failed trials have tried their options, rejected ones have not. Options with descriptors do not count:
-    the model knows them by what they are like. O(m d).
+    Pending and failed trials have tried their options, rejected ones have not. O(m d).
     """
     if space.rows is None or not log.rows:
         return None
-    described = () if space.features is None else space.features.owners
-    is_option = (np.bincount(space.groups)[list(space.groups)] > 1) & ~np.isin(space.groups, described)
+    is_option = np.bincount(space.groups)[list(space.groups)] > 1
     tried = (np.array(list(log.rows.values())) > 0.0).any(axis=0)
     untried = np.flatnonzero(is_option & ~tried)
     found: Mask = np.any(space.rows[:, untried] > 0.0, axis=1)
