@@ -22,7 +22,9 @@ def rows_with_untried_options(space: Space, log: Log) -> Mask | None:
     if space.rows is None or not log.rows:
         return None
     described = () if space.features is None else space.features.owners
-    is_option = (np.bincount(space.groups)[list(space.groups)] > 1) & ~np.isin(space.groups, described)
+    binary = ((space.rows == 0.0) | (space.rows == 1.0)).all(axis=0)  # a number under a condition lies on an arc
+    several = np.bincount(space.groups, binary)[list(space.groups)] > 1.0
+    is_option = binary & several & ~np.isin(space.groups, described)
     tried = (np.array(list(log.rows.values())) > 0.0).any(axis=0)
     untried = np.flatnonzero(is_option & ~tried)
     found: Mask = np.any(space.rows[:, untried] > 0.0, axis=1)
