@@ -406,3 +406,22 @@ def test_descriptors_and_earlier_studies_go_together() -> None:
         opt.tell(p, f(p))
     assert opt.best is not None and opt.best.y > 3.9  # D is in no earlier trial
     assert "similar" in str(opt.earlier[0])
+
+
+def test_a_target_does_not_begin_with_the_largest_value_of_a_source() -> None:
+    largest = max(SAME, key=lambda pair: pair[1])[1]
+    source = [(x, {"y": y}) for x, y in SAME]
+    opt = gpmi.Optimizer(BOX, seed=0, goals={"y": gpmi.Match(-0.5, within=0.1)}, earlier={"old": source})
+    assert f(opt.ask()) < largest - 0.2
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_ledger_with_a_source_and_fixed_coordinates() -> None:
+    opt = run(4, earlier={"old": SAME})
+    x = opt.ask(fixed={0: 0.5})
+    opt.tell(x, f(x))
+    for _ in range(7):
+        x = opt.ask()
+        opt.tell(x, f(x))
+    assert opt.earlier[0].correlation is not None
+    assert "can I stop?" in str(opt.ledger)

@@ -145,3 +145,10 @@ def test_other_runs_do_not_have_the_rule(space: Any, options: dict[str, Any], mo
     for trial in with_rule.trials:
         assert without.ask() == trial.x
         without.tell(trial.x, trial.y)
+
+
+def test_a_number_under_a_condition_is_no_option() -> None:
+    opt = Optimizer({"m": ["a", "b"], "n": Int(1, 40, when={"m": "a"})}, seed=0)
+    for x in ({"m": "a", "n": 3}, {"m": "b"}, {"m": "a", "n": 5}):
+        opt.tell(x, 1.0)
+    assert rows_with_untried_options(opt.space, opt._log) is None

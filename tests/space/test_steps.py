@@ -176,3 +176,15 @@ def test_settings_are_decimals_around_the_value(lo: float, step: float, share: f
 def test_a_bad_step_is_refused(step: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="step of Real is"):
         Real(0, 1, step=step)
+
+
+def test_rejected_settings_are_not_asked_again() -> None:
+    opt, rejected = Optimizer({"t": Real(0, 1, step=0.25), "u": Real(0, 1, step=0.25)}, seed=0), set()
+    for i in range(24):
+        x = opt.ask()
+        assert (x["t"], x["u"]) not in rejected
+        if i % 3 == 2:
+            opt.reject(x)
+            rejected.add((x["t"], x["u"]))
+        else:
+            opt.tell(x, -((x["t"] - 0.5) ** 2) - (x["u"] - 0.5) ** 2)

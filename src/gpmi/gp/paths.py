@@ -261,10 +261,10 @@ def _of_levels(base: Features, kernel: Levels) -> Features:
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
         rows, levels = root[kernel.levels(z)], kernel.levels(z)
-        own = (rows[:, :, None] * phi[:, None, :]).reshape(len(z), -1)
+        own = (rows[:, :, None] * phi[:, None, :]).reshape(len(z), count * phi.shape[1])
 
         def pulled(w: Array) -> Array:
-            parts = w[:, : own.shape[1]].reshape(len(z), count, -1)
+            parts = w[:, : own.shape[1]].reshape(len(z), count, phi.shape[1])
             return pull(np.einsum("ij,ijk->ik", rows, parts))
 
         return np.concatenate([own, constants[levels]], axis=1), pulled

@@ -13,7 +13,7 @@ from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import orientation_of
 from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
 from gpmi.space import Space
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import Goals, Match
 from gpmi.trials.sources import EarlierStudy, sources_of
 
 
@@ -65,8 +65,11 @@ class EarlierStudies:
 
     @property
     def best(self) -> list[Array]:
-        """The best point of each study for each output, without repetitions."""
-        known = [self._of(output) for output in self._outputs] if self.studies else []
+        """The best point of each study for each output, without repetitions; none for a target, in whose units no study
+        need be.
+        """
+        aimed = [output for output in self._outputs if self._goals is None or not _is_match(self._goals, output)]
+        known = [self._of(output) for output in aimed] if self.studies else []
         return list({row.tobytes(): row for one in known for row in one.best}.values())
 
     @property
@@ -83,3 +86,7 @@ class EarlierStudies:
             several = len(self._outputs) > 1
             found += [one._replace(name=f"{one.name} ({output})") if several else one for one in own]
         return tuple(found)
+
+
+def _is_match(goals: Goals, output: str | None) -> bool:
+    return output is not None and isinstance(goals[output], Match)

@@ -50,7 +50,7 @@ def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orient
         model.chance, space, around_rejected(space, log), risk.log_far if kind == "farthest" else unsafe
     )
     if kind == "design":
-        return subspace.design.first_free(log.places, barred)
+        return subspace.design.first_free(log.asked_places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 

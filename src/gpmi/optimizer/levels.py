@@ -138,7 +138,7 @@ def _new_point(subspace: Subspace, space: Space, log: Log, level: int) -> Sugges
     """Return the next point of the design that has no trial at any level and was not rejected, at a level."""
     found = space.fidelity
     assert found is not None
-    rows = [*log.rows.values(), *(log.row(number) for number in log.rejected)]
+    rows = [*map(np.frombuffer, log.asked_places), *(log.row(number) for number in log.rejected)]
     taken = dict.fromkeys((found.at(row, found.fidelity.target).tobytes() for row in rows), 1)
     x = subspace.design.first_free(taken, around_rejected(subspace.space, log))
     if x is None:

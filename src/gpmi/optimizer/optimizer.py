@@ -939,7 +939,12 @@ class Optimizer(Printable):
         if not space.has_steps:
             return found
         row = self.space.encode(found.x)
-        near, is_found = space.settable(row, self._log.places)
+        rejected = {self._log.row(number).tobytes() for number in self._log.rejected}
+        near, is_found = space.settable(row, rejected.union(self._log.places))
+        if near.tobytes() in rejected:  # rather a repetition than a rejected point
+            near, is_found = space.settable(row, rejected)
+        if near.tobytes() in rejected:
+            self._note(Event("rejected again", f"all settings near {found.x} were rejected; one of them was asked"))
         if not is_found:
             self._note(Event("no setting", f"no settings near {found.x} keep the constraints; check the steps"))
         if np.array_equal(near, row):

@@ -48,12 +48,12 @@ def from_start(start: tuple[tuple[Point, Array], ...], subspace: Subspace, log: 
     With fixed coordinates, the point must have them. A starting point may be below the target of a fidelity.
     """
     space, found = subspace.space, subspace.space.fidelity
-    barred = around_rejected(space, log) if start else None
+    barred, asked = around_rejected(space, log) if start else None, log.asked_places
     for x, row in start:
         at = row if found is None else found.at(row, found.fidelity.target)
         if space.fixed_coordinates and not space.contains(at):
             continue
-        if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
+        if row.tobytes() not in asked and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design")
     return None
 
@@ -70,7 +70,7 @@ def from_design(
     blind = not setting.priors.is_fixed and (not log.told or bool(log.unmeasured))
     if not blind and ((log.unchosen < len(log) and not anew) or _count_places(setting.space, log, n_init) >= n_init):
         return None
-    x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))
+    x = subspace.design.first_free(log.asked_places, around_rejected(subspace.space, log))
     return None if x is None else Suggestion(x, "design")
 
 

@@ -20,7 +20,8 @@ def rows_with_untried_options(space: Space, log: Log) -> Mask | None:
     """
     if space.rows is None or not log.rows:
         return None
-    is_option = np.bincount(space.groups)[list(space.groups)] > 1
+    binary = ((space.rows == 0.0) | (space.rows == 1.0)).all(axis=0)  # a number under a condition lies on an arc
+    is_option = binary & (np.bincount(space.groups, binary)[list(space.groups)] > 1.0)
     tried = (np.array(list(log.rows.values())) > 0.0).any(axis=0)
     untried = np.flatnonzero(is_option & ~tried)
     found: Mask = np.any(space.rows[:, untried] > 0.0, axis=1)

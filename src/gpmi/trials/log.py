@@ -93,6 +93,7 @@ class Log:
         self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
         self.suggested: dict[int, Point] = {}  # what was suggested for trials that were moved
+        self._left: dict[int, list[bytes]] = {}  # the coordinates of the points from which they were moved
         self._next_number = 0
         self._outcomes = 0  # how many there have been, reports included
         self._derive()
@@ -325,6 +326,12 @@ class Log:
     def places(self) -> Mapping[bytes, int]:
         """How many trials count at each point, by the bytes of its coordinates."""
         return self._places
+
+    @property
+    def asked_places(self) -> Mapping[bytes, int]:
+        """`places`, and the points from which trials were moved: a design does not ask for them again."""
+        left = {place: 1 for number, places in self._left.items() if number in self._trials for place in places}
+        return {**left, **self._places} if left else self._places
 
     @property
     def observed(self) -> Observations:
@@ -655,6 +662,7 @@ class Log:
             raise ValueError(f"trial is {number}, which cannot be moved: {state}; {remedy}")
         old = self._trials[number]
         self.suggested.setdefault(number, old.x)
+        self._left.setdefault(number, []).append(self._rows[number].tobytes())
         own: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
         self._trials[number], self._rows[number] = replace(old, x=x, **own), row
         self._entries.append(Entry("moved", number, self._now() if when is None else when))
