@@ -300,7 +300,6 @@ def picture(rows: list[harness.Row]) -> None:
         for tool, label in (
             ("labels", "names alone"),
             ("gpmi", "with descriptors"),
-            ("BayBE", "BayBE 0.15, descriptors"),
         ):
             all_gains = [[found(rows, part, name, tool, k) for k in AFTER] for name in names]
             if all(len(gains) > 1 for table in all_gains for gains in table):
