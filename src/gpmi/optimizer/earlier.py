@@ -69,8 +69,9 @@ class EarlierStudies:
 
     @property
     def best(self) -> list[Array]:
-        """The best point of each study for each output, one of those that are close; none for a target, in whose units no study
-        need be.
+        """The best point of each study for each output; of those that are close, one.
+
+        A target has none: a study may have other units.
         """
         aimed = [output for output in self._outputs if self._goals is None or not _is_match(self._goals, output)]
         known = [self._of(output) for output in aimed] if self.studies else []

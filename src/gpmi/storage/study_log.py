@@ -353,7 +353,7 @@ class StudyLog(SharedLog):
         if self._trials[number].status == "retracted":
             raise ValueError(_retracted(number))
         mine = [entry for entry in (*self._committed, *self._new) if entry.worker == delivery.worker]
-        was_handed = any(delivery.token == _answer_to(entry) for entry in mine)
+        was_handed = any(delivery.token.split(":moved")[0] == _answer_to(entry) for entry in mine)
         if not was_handed or any(entry.token.startswith(delivery.token) for entry in mine if entry.kind == "told"):
             remedy = f"retract({number}) takes that back"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
