@@ -425,3 +425,11 @@ def test_a_ledger_with_a_source_and_fixed_coordinates() -> None:
         opt.tell(x, f(x))
     assert opt.earlier[0].correlation is not None
     assert "can I stop?" in str(opt.ledger)
+
+
+def test_sources_with_close_best_points_begin_with_one_of_them() -> None:
+    rng = np.random.default_rng(1)
+    sources = {str(i): [(x, -float(((x - 0.3) ** 2).sum())) for x in rng.random((20, 2))] for i in range(4)}
+    opt = run(3, lambda x: -float(((x - 0.3) ** 2).sum()), earlier=sources)
+    assert opt.n_init == 2
+    assert [trial.origin for trial in opt.trials] == ["design", "design", "policy"]

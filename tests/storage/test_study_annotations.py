@@ -131,3 +131,24 @@ def test_a_rejection_has_a_reason_and_one_without_stays_readable(tmp_path: Path)
         assert [trial.why for trial in again.trials[:2]] == ["no THF left", None]
     rows = sqlite3.connect(tmp_path / "s.db").execute("SELECT body FROM gpmi_events WHERE kind = 'rejected'").fetchall()
     assert "why" in rows[0][0] and "why" not in rows[1][0]  # as earlier versions wrote it
+
+
+def test_a_value_of_the_point_before_a_move_is_kept(tmp_path: Path) -> None:
+    with gpmi.study(tmp_path / "a.db", space=[(0.0, 1.0)], seed=0) as one, gpmi.study(tmp_path / "a.db") as other:
+        trial = one.ask()
+        other.move(trial.number, [0.5])
+        assert one.trials[0].x == [0.5]  # it has seen the move
+        told = one.tell(trial, 2.0)
+        assert (told.number, told.x, told.y) == (1, trial.x, 2.0)
+        assert other.tell(trial.number, 3.0).x == [0.5]
+        assert [t.y for t in one.trials] == [3.0, 2.0]
+        assert one.verify().agrees
+
+
+def test_a_value_by_a_worker_that_did_not_know_of_the_move_leaves_the_trial_open(tmp_path: Path) -> None:
+    with gpmi.study(tmp_path / "a.db", space=[(0.0, 1.0)], seed=0) as one, gpmi.study(tmp_path / "a.db") as other:
+        trial = one.ask()
+        other.move(trial.number, [0.5])
+        assert one.tell(trial, 2.0).number == 1
+        assert other.tell(trial.number, 3.0).x == [0.5]
+        assert [t.y for t in one.trials] == [3.0, 2.0]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from gpmi._support import checks
+from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.model import Model
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import orientation_of
 from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
+from gpmi.optimizer.suggestion import APART
 from gpmi.space import Space
 from gpmi.trials.goals import Goals, Match
 from gpmi.trials.sources import EarlierStudy, sources_of
@@ -65,12 +69,15 @@ class EarlierStudies:
 
     @property
     def best(self) -> list[Array]:
-        """The best point of each study for each output, without repetitions; none for a target, in whose units no study
-        need be.
+        """The best point of each study for each output; of those that are close, one.
+
+        A target has none: a study may have other units.
         """
         aimed = [output for output in self._outputs if self._goals is None or not _is_match(self._goals, output)]
         known = [self._of(output) for output in aimed] if self.studies else []
-        return list({row.tobytes(): row for one in known for row in one.best}.values())
+        rows = [row for one in known for row in one.best]
+        unit = (np.array(rows).reshape(-1, self._space.dim) - self._space.lo) / self._space.span
+        return [rows[i] for i in far_apart(unit, np.arange(len(unit)), APART)]
 
     @property
     def events(self) -> list[Event]:

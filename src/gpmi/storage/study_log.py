@@ -231,19 +231,27 @@ class StudyLog(SharedLog):
 
     def _delivery(self, target: TrialOrPoint, outcome: Outcome) -> Delivery:
         """Return the delivery of an outcome. Its token derives from the trial's grant, so retries are deduplicated."""
-        if not names_a_trial(target) or self._is_orphan(target):
+        if not names_a_trial(target) or self._is_orphan(target) or self._was_moved(target):
             point = target.x if isinstance(target, Trial) else target
             self.space.encode(point)  # refuses a point outside of the space before it can get into the outbox
+            if isinstance(target, Trial) and self._was_moved(target):
+                self._heartbeat.remove(target.number)  # this worker does not evaluate it where it is now
             return Delivery(outcome, uuid.uuid4().hex, self.worker, None, point_to_json(self.space, point))
         number = self._number_of(target)
         granted = self._own.get(number, self.grants.get(number))
         token = uuid.uuid4().hex if granted is None else _answer_to(granted)
+        if granted is not None and (moves := len(self._left.get(number, ()))):
+            token = f"{token}:moved{moves}"  # a worker that did not know of the move may have answered
         if outcome.status == "stopped" and granted is not None:  # a trial that was stopped may go on
             token = f"stop:{granted.checksum}:{len(self.at(number).curve)}"
         if outcome.outputs:  # others may come later
             names = hashlib.sha256(text_of(sorted(outcome.outputs)).encode()).hexdigest()[:8]
             token = f"{token}:{names}"
         return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
+
+    def _was_moved(self, target: TrialOrPoint) -> bool:
+        """Whether a trial is as it was before it was moved: its outcome is that of the point where it was."""
+        return isinstance(target, Trial) and self.space.encode(target.x).tobytes() in self._left.get(target.number, ())
 
     def _deliver(self, delivery: Delivery, settle: Settle, *, no_retry: bool) -> Trial:
         trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), no_retry=no_retry)
@@ -345,7 +353,7 @@ class StudyLog(SharedLog):
         if self._trials[number].status == "retracted":
             raise ValueError(_retracted(number))
         mine = [entry for entry in (*self._committed, *self._new) if entry.worker == delivery.worker]
-        was_handed = any(delivery.token == _answer_to(entry) for entry in mine)
+        was_handed = any(delivery.token.split(":moved")[0] == _answer_to(entry) for entry in mine)
         if not was_handed or any(entry.token.startswith(delivery.token) for entry in mine if entry.kind == "told"):
             remedy = f"retract({number}) takes that back"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
