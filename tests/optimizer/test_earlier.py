@@ -211,6 +211,14 @@ def test_a_large_source_is_thinned_with_an_event() -> None:
     assert opt.earlier[0].correlation > 0.9
 
 
+def test_many_sources_share_the_limit() -> None:
+    rng = np.random.default_rng(2)
+    many = {f"source {i}": [(row, f(row)) for row in rng.random((50, 2))] for i in range(8)}
+    opt = run(3, earlier=many)
+    subsets = [event.message for event in opt.events if event.kind == "source subset"]
+    assert len(subsets) == 8 and all(int(text.split()[0]) <= MOST_VALUES // 8 for text in subsets)
+
+
 # Whatever else an optimizer does
 
 
@@ -406,6 +414,8 @@ def test_descriptors_and_earlier_studies_go_together() -> None:
         opt.tell(p, f(p))
     assert opt.best is not None and opt.best.y > 3.9  # D is in no earlier trial
     assert "similar" in str(opt.earlier[0])
+    (one,) = opt.descriptor_shares
+    assert one.parameter == "s" and one.shares[0][0] == "bp"
 
 
 def test_a_target_does_not_begin_with_the_largest_value_of_a_source() -> None:

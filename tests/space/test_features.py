@@ -289,3 +289,9 @@ def test_every_second_query_is_chosen_by_a_model_of_names_alone(monkeypatch: pyt
         x = opt.ask()
         opt.tell(x, table[options.index(x["s"])][0] - (x["t"] - 0.4) ** 2)
     assert len(described) > 6 and all(is_described == (count % 2 == 0) for count, is_described in described)
+
+
+def test_a_given_kernel_says_that_it_does_not_use_descriptors() -> None:
+    space = {"s": gpmi.Choice(list("ABC"), features=[[1.0], [2.0], [5.0]]), "t": (0.0, 1.0)}
+    opt = gpmi.Optimizer(space, kernel=gpmi.kernels.Matern(nu=2.5, lengthscale=None), seed=0)
+    assert any(one.kind == "descriptors" and "a kernel is given" in one.message for one in opt.events)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.text import shortened
+from gpmi.gp.conditioned import ConditionedKernel
 from gpmi.gp.kernels import AffineKernel, Kernel, Levels, Mapped, Matern
 from gpmi.space import Space
 
@@ -31,8 +32,8 @@ def descriptor_shares(space: Space, kernel: Kernel) -> tuple[DescriptorShares, .
     The model takes two options for different by r^2 = 2 / l^2 + sum_k (f_k(a) - f_k(b))^2 / l_k^2. The share of a
     descriptor is that of its term, averaged over all pairs of options. With few values it is mostly that of the prior.
     """
-    while isinstance(kernel, AffineKernel | Levels):
-        kernel = kernel.base
+    while isinstance(kernel, AffineKernel | Levels | ConditionedKernel):
+        kernel = kernel.given.posterior.kernel if isinstance(kernel, ConditionedKernel) else kernel.base
     features = space.features
     if features is None or not isinstance(kernel, Mapped) or not isinstance(kernel.base, Matern):
         return ()

@@ -23,8 +23,8 @@ from gpmi.model.orientation import Orientation
 from gpmi.space import Space
 from gpmi.trials.sources import EarlierStudy
 
-# The largest number of values of a source that is used: a suggestion costs as much as with that many more values of the
-# study. Our choice, not tuned.
+# The largest number of values of all sources together that is used, each with an equal share: a suggestion costs as
+# much as with that many more values of the study. Our choice, not tuned.
 MOST_VALUES = 256
 CLOSE, LOOSE = 0.7, 0.3  # correlations from which a source is called similar, or a little similar; our choice
 
@@ -62,12 +62,13 @@ def known_sources(
     """Return the sources of an output, fitted alone; `where` are the span and groups of a `PriorSchedule`. O(n^3)."""
     parts: list[tuple[Array, Array, Array]] = []
     names, best, events = [], list[tuple[int, Array]](), list[Event]()
+    sources = tuple(sources)
     for source in sources:
         given = source.observed(output)
         if (reason := why_useless(given)) is not None:
             events.append(Event("source ignored", f"{source.name!r} {reason}, so there is nothing to learn from it"))
             continue
-        observed, event = _limited(source.name, given)
+        observed, event = _limited(source.name, given, max(2, MOST_VALUES // len(sources)))
         events += event
         oriented = replace(observed, y=orientation.values(observed.y))
         priors = PriorSchedule(None, None, "map", seed=seed, **where, transforms=False)
@@ -95,12 +96,12 @@ def why_useless(observed: Observations) -> str | None:
     return None
 
 
-def _limited(name: str, observed: Observations) -> tuple[Observations, list[Event]]:
-    """Return at most MOST_VALUES of the values, among them the largest and the smallest."""
+def _limited(name: str, observed: Observations, most: int) -> tuple[Observations, list[Event]]:
+    """Return at most `most` of the values, among them the largest and the smallest."""
     n = len(observed)
-    if n <= MOST_VALUES:
+    if n <= most:
         return observed, []
-    rows = subset(observed.y, MOST_VALUES)
+    rows = subset(observed.y, most)
     some = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
     return some, [Event("source subset", f"{len(some)} of the {n} values of {name!r} are used")]
 

@@ -210,7 +210,7 @@ class Optimizer(Printable):
         self._alone = (
             None if levels is None else PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
         )
-        takes_turns = made.features is not None and levels is None and not self._earlier.studies
+        takes_turns = made.features is not None and own is None and levels is None and not self._earlier.studies
         by_name = {**where, "soften": soften, "noise": noise, "features": None}
         self._by_name = PriorSchedule(own, own_noise, fit, **by_name) if takes_turns else None
         self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
@@ -228,6 +228,8 @@ class Optimizer(Printable):
         self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events, *self._earlier.events)
+        if made.features is not None and given_kernel(self.goals, kernel) is not None:
+            self._note(Event("descriptors", "a kernel is given, which does not use the descriptors of options"))
 
     # What the user does
 
