@@ -387,7 +387,7 @@ def test_every_figure_of_every_source_is_drawn_without_a_warning(tmp_path: Any) 
                 try:
                     figure = getattr(plots, name)(source)
                 except ValueError as error:
-                    words = "only objective|one objective|not known yet|no fidelity"
+                    words = "only objective|one objective|not known yet|no fidelity|no mixture"
                     assert re.search(words, str(error)), (name, str(error))
                     continue
                 FigureCanvasAgg(figure).draw()
