@@ -276,7 +276,13 @@ class Submission:
         messages = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
             messages.append("The database is unreachable. The results are in a file and will be delivered later.")
-        return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
+        messages += [f"{note}." for note in self.notes[:MAX_NOTES]]
+        return messages + [text for trial in self.saved for text in _warnings(self.session, trial)]
+
+
+def _warnings(session: Session, trial: Trial) -> list[str]:
+    """Return what to check in a result that was saved, as messages."""
+    return [f"Please check: {text}." for text in session.warnings(trial)]
 
 
 def _used(session: Session, number: int, entry: BenchEntry) -> Any:
@@ -368,7 +374,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
     except (ValueError, TypeError) as error:
         return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
     notes = [f"{cell.note}." for cell in cells.values() if cell.note]
-    return _redirect(request, session, [f"Added as trial {trial.number}.", *notes])
+    return _redirect(request, session, [f"Added as trial {trial.number}.", *notes, *_warnings(session, trial)])
 
 
 @form_handler
@@ -406,7 +412,8 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
                 return [f"Trial {number} failed."]
             done = "Corrected." if action == "correct" else "Saved."
             done = done if saved.number == number else f"Saved as trial {saved.number}."
-            return [done, *(f"{cell.note}." for cell in cells.values() if cell.note)]
+            notes = [f"{cell.note}." for cell in cells.values() if cell.note]
+            return [done, *notes, *_warnings(session, saved)]
         case "report":
             return _report(session, number, data)
         case "fail":
