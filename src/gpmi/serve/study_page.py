@@ -76,7 +76,7 @@ def study_body(
 def table_width(session: Session) -> float:
     """Return about how wide the table of waiting trials is, in pixels: what cannot be wrapped in its columns."""
     width = 50.0 + (144.0 if session.goals is not None else 0.0)
-    for one in (field for field in session.fields if field.varies):
+    for one in (each for each in session.fields if each.varies):
         values = one.options or tuple(end for end in (one.lo, one.hi) if end is not None)
         value = max((len(word) for option in values for word in one.format(option).split()), default=0)
         width += PADDING + LETTER * max(value, *map(len, one.title.split()))
@@ -228,8 +228,8 @@ def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, 
     for index, one in enumerate(session.fields):
         if not one.varies:
             continue
-        text = one.format(one.of(trial.x))
-        was = text if suggested is None else one.format(one.of(suggested))
+        text = one.shown(trial.x)
+        was = text if suggested is None else one.shown(suggested)
         notes = ["fixed"] if one.key in fixed else [f"suggested {was}"] if was != text else []
         value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
         control = used_control(one, trial, index, rejected.beside) if movable else None
