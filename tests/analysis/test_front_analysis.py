@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -337,3 +340,19 @@ def test_reading_changes_no_suggestion():
     runs[0].choose(a="max", where={"b": "<= 0.5"})
     assert str(runs[0].ledger)
     np.testing.assert_array_equal(runs[0].ask(), runs[1].ask())
+
+
+@pytest.mark.parametrize("where", [None, {"yield": ">= 60"}])
+@pytest.mark.parametrize("constraints", [(), ("a + b + c == 1", "hot + 40 * a <= 90")])
+def test_the_chosen_point_can_be_set(where: Any, constraints: tuple[str, ...]) -> None:
+    space = {**{name: (0.0, 1.0) for name in "abc"}, "hot": gpmi.Real(20.0, 90.0, step=5.0)}
+    opt = gpmi.Optimizer(space, goals={"yield": "max", "cost": "min"}, constraints=constraints, seed=0)
+    for x in opt.ask(12):
+        good = 40.0 + 50.0 * math.exp(-(((x["hot"] - 63.3) / 20.0) ** 2) - (x["a"] - 0.5) ** 2)
+        opt.tell(x, {"yield": good, "cost": 1.0 + 8.0 * x["b"] + 0.02 * x["hot"]})
+    for goal in ({"yield": "max"}, {"cost": "min"}):
+        found = opt.choose(where, 0.8, **goal)
+        assert found.x["hot"] % 5.0 == 0.0
+        opt.space.encode(found.x)  # refuses a point that breaks a constraint
+        if where and found.note is None:
+            assert found.probability >= 0.8

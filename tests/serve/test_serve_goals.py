@@ -137,7 +137,7 @@ def suggested_at(client: Any, page: Any) -> Any:
         ({"output-number-2": ""}, "Output 'purity': the limit is empty"),
         ({"output-number-3": "5"}, "only watched, but has a number"),
         ({"output-kind-3": "match", "output-number-3": "5"}, "distance from the target that you would accept is empty"),
-        ({"output-kind-3": "match", "output-number-3": "5", "output-within-3": "-1"}, "within"),
+        ({"output-kind-3": "match", "output-number-3": "5", "output-within-3": "-1"}, "the distance is -1"),
         ({"output-within-0": "3"}, "has a distance, but no target"),
         ({"output-kind-0": "watch", "output-number-0": "", "output-kind-1": "watch"}, "No output is made large"),
         ({"output-name-0": "warmth"}, "a parameter has the same name"),

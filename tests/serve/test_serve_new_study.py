@@ -117,37 +117,41 @@ SIMPLE = {
 @pytest.mark.parametrize(
     ("typed", "field", "words"),
     [
-        ({"step-0": "3"}, "step-0", "Parameter 'A': step of Real is 3, but hi - lo is 1; give a smaller step"),
-        ({"step-0": "-1"}, "step-0", "step of Real is -1.0; give one positive"),
+        (
+            {"step-0": "3"},
+            "step-0",
+            "Parameter 'A': the step is 3, larger than the range, which is 1; give a smaller step",
+        ),
+        ({"step-0": "-1"}, "step-0", "the step is -1; give a number above 0"),
         ({"step-0": "fine"}, "step-0", "Parameter 'A': 'fine' is not a number"),
-        ({"lo-0": "2"}, "lo-0", "lo must be smaller than hi"),
+        ({"lo-0": "2"}, "lo-0", "“From” must be smaller than “To”"),
         ({"part-0": "on"}, "part-0", "The mixture has one part"),
         ({"mixture-sum": "1"}, "mixture-sum", "The mixture has no parts"),
         ({"mixture-most": "1"}, "mixture-most", "The mixture has no parts"),
         (
             {"part-0": "on", "part-1": "on", "mixture-sum": "3"},
             "mixture-sum",
-            "has 'A + B == 3', which holds nowhere",
+            "“A + B = 3” cannot hold",
         ),
         ({"part-0": "on", "part-1": "on", "mixture-most": "5"}, "mixture-most", "At most 5 of the 2 parts cannot be"),
         ({"part-0": "on", "part-2": "on"}, "kind-2", "it is part of a mixture, so it must be a number"),
         ({"part-0": "on", "part-1": "on", "name-1": "part B"}, "name-1", "rename it, as in 'part_B'"),
-        ({"rules": "A + B <= 1\nA + D <= 2"}, "rules", "onstraint 'A + D <= 2' has the name 'D'"),
+        ({"rules": "A + B <= 1\nA + D <= 2"}, "rules", "“A + D ≤ 2” has the name D"),
         ({"rules": "A + B"}, "rules", "onstraint 'A + B' compares nothing"),
-        ({"rules": "2 A <= 1"}, "rules", "onstraint '2 A <= 1' cannot be read"),
+        ({"rules": "2 A <= 1"}, "rules", "The rule “2 A <= 1” cannot be read"),
         ({"rules": "A*B <= 1"}, "rules", "not linear"),
-        ({"rules": "A >= 0.9\nA + B <= 0.5"}, "rules", "they leave no point"),
+        ({"rules": "A >= 0.9\nA + B <= 0.5"}, "rules", "cannot hold together"),
         ({"rules": "count(A, s > 0) <= 1"}, "rules", "counts 's'"),
         ({"rules": "\n".join(["A <= 1"] * 300)}, "rules", "There are 300 lines"),
         ({"forbidden": "s"}, "forbidden", "'s' is not a parameter with a value"),
-        ({"forbidden": "s = r"}, "forbidden", "s is 'r'; it must be one of"),
-        ({"forbidden": "u = 1, s = p"}, "forbidden", "'u'"),
+        ({"forbidden": "s = r"}, "forbidden", "The parameter s has no option r"),
+        ({"forbidden": "u = 1, s = p"}, "forbidden", "There is no parameter u"),
         ({"conditions": "A if s = p"}, "conditions", "does not begin with a parameter and “only if”"),
-        ({"conditions": "A only if s = r"}, "conditions", "s is 'r'; it must be one of"),
-        ({"result-low": "5", "result-high": "1"}, "result-low", "which has no room"),
+        ({"conditions": "A only if s = r"}, "conditions", "The parameter s has no option r"),
+        ({"result-low": "5", "result-high": "1"}, "result-low", "“Never below” must be smaller"),
         ({"result-high": "high"}, "result-high", "The result: 'high' is not a number"),
-        ({"result-error": "-1"}, "result-error", "give one positive, finite number"),
-        ({"result-error": "0"}, "result-error", "give one positive, finite number"),
+        ({"result-error": "-1"}, "result-error", "give a number above 0"),
+        ({"result-error": "0"}, "result-error", "give a number above 0"),
         ({"result-name": "A"}, "result-name", "Output 'A': a parameter has the same name"),
         ({"result-name": "y" * 90}, "result-name", "at most 80"),
         ({"seed": "1.5"}, "seed", "The seed is 1.5; give a whole number"),
@@ -156,13 +160,13 @@ SIMPLE = {
         (
             {"goal": "goals", "output-name-0": "u", "output-kind-0": "max", "output-low-0": "1", "output-high-0": "0"},
             "output-low-0",
-            "Output 'u': bounds is [1.0, 0.0], which has no room",
+            "Output 'u': “Never below” is 1 and “Never above” is 0",
         ),
         (
             {"goal": "goals", "output-name-0": "u", "output-kind-0": "match", "output-number-0": "9"}
             | {"output-within-0": "1", "output-high-0": "5"},
             "output-high-0",
-            "its goal is match 9 within 1",
+            "its number is outside what is possible",
         ),
     ],
 )
@@ -189,7 +193,7 @@ def test_candidates_have_units_and_bounds_too(tmp_path: Path) -> None:
         answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table)})
         typed: dict[str, Any] = {"study": "rows", "result-unit": "%", "result-low": "0", "result-high": "100"}
         wrong = send(client, answer, "/new/candidates", **typed | {"result-high": "-5"})
-        assert wrong.status_code == 400 and "which has no room" in text_of(wrong)
+        assert wrong.status_code == 400 and "“Never below” must be smaller" in text_of(wrong)
         follow(client, send(client, wrong, "/new/candidates", **typed, once="2"))
     with gpmi.study(tmp_path / "new.db", "rows") as study:
         assert study.optimizer.bounds == ValueBounds(0.0, 100.0) and study.optimizer.units == "%"

@@ -276,8 +276,8 @@ def test_a_study_is_created_from_parameters(tmp_path: Path) -> None:
     [
         ({}, "There is no parameter"),
         ({"name-0": "a", "lo-0": "1"}, "is empty"),
-        ({"name-0": "a", "lo-0": "2", "hi-0": "1"}, "lo must be smaller"),
-        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "log-0": "on"}, "needs lo > 0"),
+        ({"name-0": "a", "lo-0": "2", "hi-0": "1"}, "“From” must be smaller"),
+        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "log-0": "on"}, "needs a “From” above 0"),
         ({"name-0": "a", "kind-0": "choice", "options-0": "one"}, "at least two options"),
         ({"name-0": "a", "kind-0": "whole", "lo-0": "0.5", "hi-0": "2"}, "whole numbers"),
         ({"lo-0": "1"}, "has no name"),

@@ -219,11 +219,19 @@ def score_of(mixture: tuple[Posterior, ...], target: float | None = None) -> Sco
 def best_under(score: Score, conditions: Conditions, space: Space, seed: int, least: float) -> Array:
     """Return the point (d,) with the best score among those where the conditions hold with probability >= `least`.
 
-    If none is found, it is the point where they hold most likely.
+    If none is found, it is the point where they hold most likely. Parameters with a step are at their settings.
     """
     if space.rows is not None:
         return _best_row(score, conditions, space.rows, least)
     assert isinstance(space, Parameters)
+    row = _best_inside(score, conditions, space, seed, least)
+    # The best point often lies where the probability is just `least`, so the nearest settings may miss it: try several.
+    rows = space.settings_around(row)
+    return _best_row(score, conditions, rows, least) if len(rows) else row
+
+
+def _best_inside(score: Score, conditions: Conditions, space: Parameters, seed: int, least: float) -> Array:
+    """Return the best point of a space that is not finite, as if every value could be set."""
     rng = np.random.default_rng([seed, score.posterior.n, 0])
     good = best_observed_in(score.posterior, space)
     if not conditions:

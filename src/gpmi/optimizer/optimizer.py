@@ -777,11 +777,18 @@ class Optimizer(Printable):
     def _note_outside(self, trials: Iterable[Trial]) -> None:
         """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
         for trial in trials if self.bounds is not None else ():
-            values = trial.outputs if self.goals is not None else {"y": trial.y}
-            for name, value in values.items():
-                bounds = self._bounds_of(name if self.goals is not None else None)
-                if value is not None and not bounds.contains(value):
-                    self._note(Event("outside the bounds", outside(trial.number, name, value, bounds)))
+            for text in self.outside_bounds(trial):
+                self._note(Event("outside the bounds", text))
+
+    def outside_bounds(self, trial: Trial) -> list[str]:
+        """Return a sentence about each value of a trial that is outside its bounds."""
+        values = {"y": trial.y} if self.goals is None else trial.outputs
+        bounds = {name: self._bounds_of(None if self.goals is None else name) for name in values}
+        return [
+            outside(trial.number, name, value, bounds[name])
+            for name, value in values.items()
+            if value is not None and not bounds[name].contains(value)
+        ]
 
     @property
     def _is_several(self) -> bool:

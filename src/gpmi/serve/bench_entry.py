@@ -84,7 +84,7 @@ def used_point(session: Session, trial: Trial, entry: BenchEntry) -> Point | Non
         if index >= len(session.fields) or not session.fields[index].varies:
             continue
         one = session.fields[index]
-        now = entry.was.get(index, one.format(one.of(trial.x)))
+        now = entry.was.get(index, one.shown(trial.x))
         if typed.strip() == now or (now == INACTIVE and not typed.strip()):
             continue
         if not typed.strip():
@@ -95,7 +95,7 @@ def used_point(session: Session, trial: Trial, entry: BenchEntry) -> Point | Non
     for index in _summed_with(session, changed):  # as displayed, so that a person can make the sum fit
         one = session.fields[index]
         if index not in changed and one.of(trial.x) is not None:
-            changed[index] = one.parse(one.format(one.of(trial.x)))
+            changed[index] = one.parse(one.shown(trial.x))
     values = {one.key: changed.get(i, one.of(trial.x)) for i, one in enumerate(session.fields)}
     _check_sums(session, values)
     named = isinstance(session.fields[0].key, str)
@@ -163,7 +163,7 @@ def entry_fold(
     if can_be_moved(trial):
         shown = [(i, one) for i, one in enumerate(session.fields) if one.varies]
         inputs = [] if in_row else [labelled(one.title, used_control(one, trial, i, typed)) for i, one in shown]
-        was = "\t".join(f"{i}:{one.format(one.of(trial.x))}" for i, one in shown)
+        was = "\t".join(f"{i}:{one.shown(trial.x)}" for i, one in shown)
         inputs.append(hidden(f"was-{number}", typed.get(f"was-{number}", was)))
         text = (
             "Change the values of the experiment to those that you really used."
@@ -191,7 +191,7 @@ def entry_fold(
 
 def used_control(one: ParameterField, trial: Trial, index: int, typed: Mapping[str, str]) -> Markup:
     """Return the control for the value of a parameter that was used, filled with the suggestion."""
-    name, now = f"used-{trial.number}-{index}", one.format(one.of(trial.x))
+    name, now = f"used-{trial.number}-{index}", one.shown(trial.x)
     value, label = typed.get(name, now), f"{one.title} that was used in trial {trial.number}"
     if one.kind == "choice":
         options = [(str(option), str(option)) for option in one.options]

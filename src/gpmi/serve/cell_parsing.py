@@ -49,7 +49,7 @@ def parse_cell(typed: str) -> ParsedCell:
     value, *bars = _ERROR_BAR.split(text)
     if len(bars) > 1:
         raise ValueError(f"{shortened(text, 40)!r} has two error bars; write it as 4.1 ± 0.2")
-    y, note = parse_number(value)
+    y, note = parse_number(value, may_fail=True)
     if not bars:
         return ParsedCell(y, note=note)
     sd, sd_note = parse_number(bars[0])
@@ -58,8 +58,11 @@ def parse_cell(typed: str) -> ParsedCell:
     return ParsedCell(y, sd * sd, note=note or sd_note)
 
 
-def parse_number(typed: str) -> tuple[float, str | None]:
-    """Read a number. Also return how it was read, if it had a decimal comma or a space between thousands."""
+def parse_number(typed: str, *, may_fail: bool = False) -> tuple[float, str | None]:
+    """Read a number. Also return how it was read, if it had a decimal comma or a space between thousands.
+
+    `may_fail` is for results: the message then says how to enter a failure.
+    """
     text = typed.strip().replace("−", "-")
     shown = shortened(text, 40)
     if len(text) > MAX_LENGTH:  # the regular expression below takes quadratic time
@@ -69,9 +72,11 @@ def parse_number(typed: str) -> tuple[float, str | None]:
         plain = _without_comma(plain, shown)
     if not _NUMBER.fullmatch(plain):
         if plain.lower().lstrip("+-") in ("nan", "n/a", "#n/a", "na", "inf", "infinity"):
-            raise ValueError(f"{shown!r} is not a result; leave the cell empty if there is none yet, or write “failed”")
+            remedy = "leave the cell empty if there is none yet, or write “failed”" if may_fail else "give a number"
+            raise ValueError(f"{shown!r} is not a {'result' if may_fail else 'number'}; {remedy}")
         starts_like_a_number = re.match(r"[+-]?[0-9]", plain)
-        hint = "write the number without its unit" if starts_like_a_number else "give a number, or write “failed”"
+        missing = "give a number, or write “failed”" if may_fail else "give a number"
+        hint = "write the number without its unit" if starts_like_a_number else missing
         raise ValueError(f"{shown!r} is not a number; {hint}")
     value = float(plain)
     if not math.isfinite(value):

@@ -23,6 +23,7 @@ from gpmi.serve.app_state import state_of
 from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, remember_name, typed_beside, used_point
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column, parse_table
 from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
+from gpmi.serve.form_words import in_form_words
 from gpmi.serve.front_page import ChoiceInput, choice_of
 from gpmi.serve.output_fields import Cell, measurement_of, outputs_of, typed_cells
 from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
@@ -217,7 +218,7 @@ class Submission:
             return
         except (ValueError, TypeError, NoSuchTrial) as error:
             self.rejected |= {(number, index): typed[index] for index in cells}
-            self.beside_problems[number] = f"{error}."
+            self.beside_problems[number] = _problem(error)
             return
         try:
             saved = await run_in_threadpool(_save, self.session, number, cells, meaning, entry, used)
@@ -276,7 +277,18 @@ class Submission:
         messages = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
             messages.append("The database is unreachable. The results are in a file and will be delivered later.")
-        return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
+        messages += [f"{note}." for note in self.notes[:MAX_NOTES]]
+        return messages + [text for trial in self.saved for text in _warnings(self.session, trial)]
+
+
+def _problem(error: Exception) -> str:
+    """Return what is wrong with a form, as a sentence."""
+    return f"{in_form_words(str(error))}."
+
+
+def _warnings(session: Session, trial: Trial) -> list[str]:
+    """Return what to check in a result that was saved, as messages."""
+    return [f"Please check: {text}." for text in session.warnings(trial)]
 
 
 def _used(session: Session, number: int, entry: BenchEntry) -> Any:
@@ -366,9 +378,9 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         trial = await run_in_threadpool(lambda: session.observe(x, y, **bars))
         await run_in_threadpool(_sign, session, trial.number, "told", data)
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(own=data, own_problem=_problem(error)), 400)
     notes = [f"{cell.note}." for cell in cells.values() if cell.note]
-    return _redirect(request, session, [f"Added as trial {trial.number}.", *notes])
+    return _redirect(request, session, [f"Added as trial {trial.number}.", *notes, *_warnings(session, trial)])
 
 
 @form_handler
@@ -389,7 +401,7 @@ async def update_trial(request: Request, data: FormData) -> Response:
         return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
         step = data.get("step", "") if action == "report" else ""
-        rejected = InvalidForm(action, typed, f"{error}.", step, {**typed_beside(data), "why": data.get("why", "")})
+        rejected = InvalidForm(action, typed, _problem(error), step, {**typed_beside(data), "why": data.get("why", "")})
         return await show_trial(request, session, number, rejected, 400)
     return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
@@ -406,7 +418,8 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
                 return [f"Trial {number} failed."]
             done = "Corrected." if action == "correct" else "Saved."
             done = done if saved.number == number else f"Saved as trial {saved.number}."
-            return [done, *(f"{cell.note}." for cell in cells.values() if cell.note)]
+            notes = [f"{cell.note}." for cell in cells.values() if cell.note]
+            return [done, *notes, *_warnings(session, saved)]
         case "report":
             return _report(session, number, data)
         case "fail":
@@ -469,7 +482,7 @@ async def ask_for_suggestions(request: Request, data: FormData) -> Response:
         problem = "Every candidate has been suggested already."
         return await show_study(request, session, InvalidInput(asked=data, ask_problem=problem), 400)
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, InvalidInput(asked=data, ask_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(asked=data, ask_problem=_problem(error)), 400)
     few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
     return _redirect(request, session, [few] if few else [])
 
@@ -502,7 +515,7 @@ async def plan_trial(request: Request, data: FormData) -> Response:
     try:
         trial = await run_in_threadpool(session.plan, choice.found.x)
     except (ValueError, TypeError, SpaceExhausted) as error:
-        rejected = InvalidInput(choice=ChoiceInput(choice.typed, problem=f"It cannot be added: {error}."))
+        rejected = InvalidInput(choice=ChoiceInput(choice.typed, problem=f"It cannot be added: {_problem(error)}"))
         return await show_study(request, session, rejected, 400)
     return _redirect(request, session, [f"Trial {trial.number} is at the chosen point. Enter its results below."])
 
@@ -516,7 +529,7 @@ async def create_from_parameters(request: Request, data: FormData) -> Response:
         table = typed_study(data)
         session = await _create(request, data, dict(table.parameters), table.options)
     except (ValueError, TypeError) as error:
-        return new_study.new_study_page(request, data, str(error), 400, field_of(error))
+        return new_study.new_study_page(request, data, in_form_words(str(error)), 400, field_of(error))
     return _redirect(request, session, _created())
 
 
@@ -545,7 +558,7 @@ async def create_from_table(request: Request, data: FormData) -> Response:
         space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data, outputs)
         session = await _create(request, data, space, results.options)
     except (ValueError, TypeError) as error:
-        return new_study.table_page(request, key, table, data, str(error), 400, field_of(error))
+        return new_study.table_page(request, key, table, data, in_form_words(str(error)), 400, field_of(error))
     known = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
     values = [(x, *measurement_of(outputs, cells)) for x, cells in known if cells]
     if values:

@@ -18,6 +18,7 @@ from typing import Any
 
 from gpmi._support.text import percent, rough
 from gpmi._support.types import Point
+from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.advice import MORE
 from gpmi.run.study import Study, study
 from gpmi.serve.stop_answer import StopAnswer, front_stop_answer, stop_answer
@@ -99,7 +100,9 @@ def summarise(source: Study) -> StudySummary:
     view = RunView.of(source)
     ledger = view.ledger
     if ledger is None:
-        return StudySummary(0, advice="go on", why="nothing has been measured yet", answer=NOTHING)
+        empty = source.optimizer.ledger
+        known = _answered(stop_answer(empty)) if isinstance(empty, Ledger) and not empty.n else {"answer": NOTHING}
+        return StudySummary(0, advice="go on", why="nothing has been measured yet", **known)
     point = point_to_json(view.space, view.recommended)
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -14,11 +14,41 @@ from gpmi._support.text import VALUE, shortened
 from gpmi._support.types import Point
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.space import Candidates, Choice, Constant, Fidelity, Int, Parameters, Real, Space
+from gpmi.space.mixtures import mixtures_of
 from gpmi.trials import Trial
 
 INACTIVE = "–"  # shown for a parameter that does not exist at this point
 RESOLUTION = 1000  # a number is shown to a thousandth of its range, or finer; our choice
+MAX_DECIMALS = 6  # of the values of a mixture that are shown so that they add up; our choice
 MAX_OPTIONS = 50  # a column of candidates with at most this many values becomes a list; our choice
+
+
+@dataclass(frozen=True)
+class ShownMixture:
+    """Numbers whose sum is fixed. As they are shown, they add up to it, so that they can be typed again."""
+
+    keys: tuple[str | int, ...]
+    total: float
+    decimals: int
+
+    def texts(self, x: Point) -> dict[str | int, str]:
+        """Return the values at a point by key, rounded up or down; nothing if they do not add up."""
+        values = [x.get(key) if isinstance(x, Mapping) else x[key] for key in self.keys]
+        if any(value is None for value in values):
+            return {}
+        scale = 10**self.decimals
+        exact = np.array(values, dtype=float) * scale
+        units = np.rint(exact).astype(int)
+        missing = round(self.total * scale) - int(units.sum())
+        errors = (exact - units) * (1 if missing > 0 else -1)  # the largest were rounded the wrong way most
+        for j in np.argsort(-errors, kind="stable")[: abs(missing)]:
+            if errors[j] < 1e-6:  # it was exact, such as a component that is left out
+                return {}
+            units[j] += 1 if missing > 0 else -1
+        if int(units.sum()) != round(self.total * scale):
+            return {}
+        texts = [f"{unit / scale:.{self.decimals}f}" if unit else "0" for unit in units.tolist()]
+        return dict(zip(self.keys, texts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -34,6 +64,7 @@ class ParameterField:
     hi: float | None = None
     log: bool = False
     step: float | None = None  # of a number that an instrument sets
+    mixture: ShownMixture | None = None  # the numbers of a fixed sum that it belongs to
 
     @property
     def varies(self) -> bool:
@@ -47,6 +78,12 @@ class ParameterField:
     def of(self, x: Point) -> Any:
         """Return the value at a point; None if the parameter is inactive there."""
         return x.get(self.key) if isinstance(x, Mapping) else x[self.key]
+
+    def shown(self, x: Point) -> str:
+        """Return the value at a point as people read it; those of a mixture add up to its total."""
+        plain = self.format(self.of(x))
+        text = plain if self.mixture is None else self.mixture.texts(x).get(self.key, plain)
+        return plain if text == plain or float(text) == float(plain) else text
 
     def format(self, value: Any) -> str:
         """Return a value as people read it. The study has the exact value."""
@@ -62,9 +99,15 @@ class ParameterField:
                 return f"{value:.{max(decimals, 0)}f}"
         if self.log or self.lo is None or self.hi is None or not value:
             return f"{value:.4g}"
-        decimals = max(0, math.ceil(math.log10(RESOLUTION / (self.hi - self.lo))))
+        decimals = self.decimals
         text = f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
         return text if float(text) else "0"
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals of a number with a range are shown."""
+        assert self.lo is not None and self.hi is not None
+        return max(0, math.ceil(math.log10(RESOLUTION / (self.hi - self.lo))))
 
     def parse(self, typed: str) -> Any:
         """Read a value that somebody typed. Raise a ValueError if it is not a value of this parameter."""
@@ -89,7 +132,8 @@ def fields_of(space: Space) -> tuple[ParameterField, ...]:
     """Return the parameters of a space, in their order."""
     if isinstance(space, Parameters):
         keys: list[str | int] = list(space.names or range(len(space.parameters)))
-        return tuple(_field(key, part) for key, part in zip(keys, space.parameters, strict=True))
+        fields = tuple(_field(key, part) for key, part in zip(keys, space.parameters, strict=True))
+        return _with_mixtures(fields, space)
     assert isinstance(space, Candidates)
     keys = list(space.names or range(len(space.choices)))
     found = []
@@ -106,6 +150,26 @@ def fields_of(space: Space) -> tuple[ParameterField, ...]:
         else:
             found.append(ParameterField(key, _name(key), "number", lo=float(distinct[0]), hi=float(distinct[-1])))
     return tuple(found)
+
+
+def _with_mixtures(fields: tuple[ParameterField, ...], space: Parameters) -> tuple[ParameterField, ...]:
+    """Return the fields, those of a mixture with what makes their values add up as they are shown."""
+    by_name = {field.name: field for field in fields}
+    for mixture in mixtures_of(space):
+        parts = [by_name[name] for name in mixture.names]
+        if any(part.mixture is not None or part.kind != "number" for part in parts):
+            continue
+        ends = [end for part in parts for end in (part.lo, part.hi, part.step) if end is not None]
+        decimals = max(*(part.decimals for part in parts), *(_decimals(one) for one in (*ends, mixture.total)))
+        if decimals <= MAX_DECIMALS:
+            whole = ShownMixture(tuple(part.key for part in parts), mixture.total, decimals)
+            by_name |= {part.name: replace(part, mixture=whole) for part in parts}
+    return tuple(by_name[field.name] for field in fields)
+
+
+def _decimals(value: float) -> int:
+    """Return how many decimals a number has."""
+    return max(0, -int(Decimal(repr(float(value))).normalize().as_tuple().exponent))
 
 
 def _field(key: str | int, part: Any) -> ParameterField:
@@ -133,7 +197,7 @@ def _name(key: str | int) -> str:
 
 def format_point(fields: tuple[ParameterField, ...], x: Point) -> list[tuple[ParameterField, str]]:
     """Return each parameter with its value at a point, as people read it. What does not vary is left out."""
-    return [(field, field.format(field.of(x))) for field in fields if field.varies]
+    return [(field, field.shown(x)) for field in fields if field.varies]
 
 
 def format_step(field: ParameterField, trial: Trial) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpmi.serve.page_layout import select
 from gpmi.serve.parameter_fields import format_point
@@ -32,7 +33,9 @@ def sheet_body(session: Session, snapshot: StudySnapshot, wells: str) -> Markup:
         method="get",
         class_="together tools screen",
     )
-    drawn: Child = [_plate(one) for one in plates_of(trials, wells)] if wells else _list(session, snapshot, trials)
+    drawn: Child = (
+        [_plate(session, one) for one in plates_of(trials, wells)] if wells else _list(session, snapshot, trials)
+    )
     blank = tag("span", class_="blank")
     return joined(tools, drawn, tag("p", "Done by: ", blank, " Date: ", blank, class_="signature"))
 
@@ -70,8 +73,14 @@ def _list(session: Session, snapshot: StudySnapshot, trials: Sequence[Trial]) ->
     return scrollable(caption, table)
 
 
-def _plate(one: Plate) -> Markup:
+def _plate(session: Session, one: Plate) -> Markup:
     """Return a plate as it lies on the bench."""
+    fields = {field.name: field for field in session.fields}
+
+    def shown(own: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        x: Any = {field.key: {**one.shared, **own}.get(name) for name, field in fields.items()}
+        return [f"{name} {fields[name].shown(x) if name in fields else value}" for name, value in values.items()]
+
     cells = dict(zip(one.wells, zip(one.numbers or (), one.own, strict=True), strict=True))
     used = -(-len(one) // one.columns)
     names = [well.rstrip("0123456789") for well in one.wells[:: one.columns]]
@@ -81,15 +90,11 @@ def _plate(one: Plate) -> Markup:
         line = [tag("th", names[r], scope="row")]
         for c in range(one.columns):
             found = cells.get(f"{names[r]}{c + 1}")
-            texts = [] if found is None else [f"{name} {_short(value)}" for name, value in found[1].items()]
+            texts = [] if found is None else shown(found[1], found[1])
             inside = [] if found is None else [tag("b", f"#{found[0]}"), *(tag("div", text) for text in texts)]
             line.append(tag("td", inside))
         rows.append(tag("tr", line))
-    shared = ", ".join(f"{name} {_short(value)}" for name, value in one.shared.items())
+    shared = ", ".join(shown({}, one.shared))
     caption = tag("caption", f"All wells: {shared}" if shared else f"{len(one)} wells")
     table = tag("table", caption, tag("thead", head), tag("tbody", rows), class_="print-plate")
     return scrollable("A plate", table)
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

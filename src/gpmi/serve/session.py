@@ -277,6 +277,11 @@ class Session:
         """Refuse a value that cannot be recorded."""
         self.reader.optimizer.outcome_of(y, **details)
 
+    def warnings(self, trial: Trial) -> list[str]:
+        """Return what to check in a result that was saved: values outside their bounds."""
+        found = self.reader.optimizer.outside_bounds(trial) if trial.status == "told" else []
+        return found if self.goals is not None else [f"the result{text.removeprefix('y')}" for text in found]
+
     def observe(self, x: Point, y: float | Mapping[str, float], **more: Any) -> Trial:
         """Record a value at a point that was not suggested."""
         return self.writer.tell(x, y, **more)

@@ -13,6 +13,7 @@ from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.advice import MORE
 from gpmi.analysis.ledger.calibration import ENOUGH
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.ledger import needed_values
 from gpmi.space import Space
 
 
@@ -29,7 +30,8 @@ def too_early(needed: int, space: Space) -> StopAnswer:
     """Return how many results are still needed; where there is a fidelity, those at its target count."""
     found = space.fidelity
     where = "" if found is None else f" at {shortened(found.name, VALUE)} {found.fidelity.target}"
-    text = f"Too early to say: after {needed} more result{'s' if needed != 1 else ''}{where}."
+    results = f"{needed} more result{'s' if needed != 1 else ''}{where}"
+    text = f"Too early to say: gpmi can say more after {results}."
     return StopAnswer("too early", text, needed)
 
 
@@ -65,7 +67,9 @@ def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
     lacking = [enough(one) - one.n for one in known if one.n < one.needed]
     if len(known) < len(wanted) and known:  # an output without any value needs as many as the others
         lacking.append(max(map(enough, known)))
-    if missing := max([*lacking, ledger.needed - ledger.n if not known else 0]):
+    if not known:  # no output has a model that would say whether its prior is learned: it usually is
+        lacking.append(max(ledger.needed, needed_values(ledger.space), ENOUGH + 1))
+    if missing := max(lacking, default=0):
         return too_early(missing, ledger.space)
     if ledger.unknown is not None:
         left = ledger.needed - ledger.n

@@ -18,6 +18,7 @@ from gpmi._support.plain_table import Place, Table, TableError
 from gpmi._support.text import VALUE, shortened
 from gpmi.run.study_table import ResultsTable, StudyTable, read_results, read_table
 from gpmi.serve.cell_parsing import parse_number
+from gpmi.serve.form_words import in_form_words
 from gpmi.trials.goals import Goals
 
 # Our choices.
@@ -128,7 +129,7 @@ def _checked(content: Content, read: Callable[[Table], Any]) -> Any:
         # What a parameter says of its own fields stands at these.
         own = next((key for key in ("step", "features") if str(error).startswith(f"{key} ")), None)
         place = (*error.place[:2], own) if own is not None and len(error.place) == 3 else error.place
-        _refuse(f"{about}{error}", content.field_of(place))
+        _refuse(f"{about}{in_form_words(str(error))}", content.field_of(place))
 
 
 def _refuse(text: str, name: str = "") -> NoReturn:
@@ -404,10 +405,19 @@ def _put_features(typed: Mapping[str, str], named: Mapping[int, str], content: C
         text = io.StringIO()
         with _at("features", f"{name}: the table cannot be read: "):
             try:
-                csv.writer(text).writerows([cell.strip() for cell in row] for row in rows)
+                for row in rows:
+                    cells = [cell.strip() for cell in row]
+                    csv.writer(text).writerow(cells[:1] + [_descriptor(cell, separator) for cell in cells[1:]])
             except csv.Error as error:
                 raise ValueError(str(error)) from None
         content.put(("parameters", name, "features"), text.getvalue(), "features")
+
+
+def _descriptor(cell: str, separator: str) -> str:
+    """Return a cell of a table of descriptors, with a decimal point where it has a decimal comma."""
+    if separator == "," or not re.fullmatch(r"[+−-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?", cell):
+        return cell
+    return repr(parse_number(cell)[0])
 
 
 def _lines(typed: Mapping[str, str], name: str) -> list[str]:

@@ -24,6 +24,8 @@ MAX_CELLS = 2400  # fields of these trials; with those that lack outputs below M
 BESIDE = 3  # fields of a row besides its outputs and parameters: a note, files, and a reason
 SHOWN = 2  # trials that a narrow page shows at first; lab.css has the same number; our choice
 MAX_COLUMNS = 9  # of a table that does not scroll; our choice
+LETTER, PADDING = 9.0, 13.0  # pixels of a letter and between columns; measured once in Chromium
+BESIDE_KNOWN = 800.0  # pixels that a table has beside "What is known" on a page of 1280; a wider one goes above it
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
 
@@ -63,12 +65,22 @@ def study_body(
             next_to_try(request, session, snapshot, rejected, at),
             summary_card(session, snapshot, live, at),
             recent_results(session, snapshot, live, at),
-            class_="columns",
+            class_="columns wide" if table_width(session) > BESIDE_KNOWN else "columns",
         ),
         _fold("front", "The best trade-offs so far", front),
         _fold("recipe", "Find a recipe", recipe, keep=shown is not None),
         pictures(live),
     )
+
+
+def table_width(session: Session) -> float:
+    """Return about how wide the table of waiting trials is, in pixels: what cannot be wrapped in its columns."""
+    width = 50.0 + (144.0 if session.goals is not None else 0.0)
+    for one in (each for each in session.fields if each.varies):
+        values = one.options or tuple(end for end in (one.lo, one.hi) if end is not None)
+        value = max((len(word) for option in values for word in one.format(option).split()), default=0)
+        width += PADDING + LETTER * max(value, *map(len, one.title.split()))
+    return width + sum(PADDING + max(104.0, LETTER * max(map(len, one.title.split()))) for one in session.outputs)
 
 
 def _fold(name: str, title: str, card: Markup | None, *, keep: bool = False) -> Markup | None:
@@ -216,8 +228,8 @@ def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, 
     for index, one in enumerate(session.fields):
         if not one.varies:
             continue
-        text = one.format(one.of(trial.x))
-        was = text if suggested is None else one.format(one.of(suggested))
+        text = one.shown(trial.x)
+        was = text if suggested is None else one.shown(suggested)
         notes = ["fixed"] if one.key in fixed else [f"suggested {was}"] if was != text else []
         value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
         control = used_control(one, trial, index, rejected.beside) if movable else None

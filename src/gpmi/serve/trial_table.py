@@ -134,8 +134,8 @@ def beside_words(session: Session, snapshot: StudySnapshot, trial: Trial) -> str
     """Return the values that were suggested, if others were used, and what people wrote."""
     suggested, notes = snapshot.suggested.get(trial.number), []
     if suggested is not None:
-        pairs = [(one, one.of(suggested)) for one in session.fields if one.of(suggested) != one.of(trial.x)]
-        notes.append("suggested: " + ", ".join(f"{one.name} {one.format(value)}" for one, value in pairs))
+        changed = [one for one in session.fields if one.of(suggested) != one.of(trial.x)]
+        notes.append("suggested: " + ", ".join(f"{one.name} {one.shown(suggested)}" for one in changed))
     notes.append(remark_words(snapshot.annotations.get(trial.number, ())))
     return "; ".join(one for one in notes if one)
 

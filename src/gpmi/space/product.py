@@ -31,7 +31,7 @@ from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Choice, Parameter
 from gpmi.space.space import Space
-from gpmi.space.steps import Settable, settable, stepped
+from gpmi.space.steps import Settable, settable, settings_around, stepped
 
 ENUMERATED = 20_000  # a discrete space with at most this many points is searched point by point: our choice, not tuned
 _EXTENT_POINTS = 128  # points from which the width of the feasible set is estimated; our choice, not tuned
@@ -208,6 +208,10 @@ class Parameters(Space):
 
     def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
         return settable(self.feasible_set, self._filled, row, taken) if self.has_steps else Settable(row, True)
+
+    def settings_around(self, row: Array) -> Array:
+        """Return points (m, d) around a point that instruments can set, the nearest first; none without steps."""
+        return settings_around(self.feasible_set, self._filled, row) if self.has_steps else np.empty((0, len(row)))
 
     def _filled(self, fixed: Mapping[Any, Any], row: Array) -> Array | None:
         """Return a point (d,), moved to the part of the space with fixed values; None if that is empty."""

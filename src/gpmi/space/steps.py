@@ -68,6 +68,24 @@ def settable(feasible: FeasibleSet, fill: Fill, row: Array, taken: Container[byt
     return Settable(row, False) if kept is None else Settable(kept, True)
 
 
+def settings_around(feasible: FeasibleSet, fill: Fill, row: Array) -> Array:
+    """Return points (m, d) around a point, with stepped parameters at settings that keep the constraints.
+
+    The nearest comes first. They are those that `settable` tries.
+    """
+    layout = feasible.layout
+    numbers = layout.level_numbers(row[None])
+    active = layout.active(numbers)[0]
+    own = [j for j in stepped(layout) if active[j]]
+    if not own:
+        return row[None]
+    rows, _ = _combinations(layout, row, own, layout.values(numbers)[0], 2 if len(own) <= _FAR else 1)
+    good = rows[feasible.contains(rows)]
+    if len(good) or not feasible.constraints.linear:
+        return good
+    return np.array(list(_filled(feasible, fill, own, rows[:_FILLED]))).reshape(-1, len(row))
+
+
 def settings_near(parameter: Real, value: float, sides: int) -> list[float]:
     """Return the settings around a value, at most `sides` below it and above it."""
     place, last = parameter.place(value), math.floor(parameter.place(parameter.hi) + _ON_STEP)

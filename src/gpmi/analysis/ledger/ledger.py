@@ -71,6 +71,13 @@ class LedgerCache:
     draws: dict[int, PriorDraws] = field(default_factory=dict)  # by the number of values
 
 
+def needed_values(space: Space) -> int:
+    """Return the number of values before which a learned prior on a space supports no interval."""
+    enough = NEEDED * (space.parameter_count + 1)
+    rows = space.target.rows
+    return enough if rows is None else min(enough, max(2, len(rows)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Ledger:
     """The ledger of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
@@ -231,9 +238,7 @@ class Ledger:
         """The number of values before which a learned prior supports no interval and no advice to stop."""
         if self.setting.priors.is_fixed:
             return 1
-        enough = NEEDED * (self.space.parameter_count + 1)
-        rows = self.space.target.rows
-        return enough if rows is None else min(enough, max(2, len(rows)))
+        return needed_values(self.space)
 
     @property
     def unknown(self) -> str | None:
