@@ -198,7 +198,7 @@ def test_a_study_of_a_chemist_is_done_by_clicking(browser: Any, tmp_path: Path, 
 
         # The history and the sheet
         browser.get(f"{at}/trials?q=anna+bath")
-        assert "1 trials" in text_on(browser) and "nmr_0.pdf" in text_on(browser)
+        assert "1 trial" in text_on(browser) and "nmr_0.pdf" in text_on(browser)
         assert accessibility_problems(browser) == []
         browser.get(f"{at}/sheet")
         assert len(browser.find_elements("css selector", ".print-sheet tbody tr")) == 8
@@ -216,3 +216,31 @@ def test_a_study_of_a_chemist_is_done_by_clicking(browser: Any, tmp_path: Path, 
         assert study.suggested(0) is not None and study.annotations(0)[-1].who == "Anna"
         assert study.trials[1].why == "no glycol left"
         assert sum(trial.status == "told" for trial in study.trials) == 20 and study.verify().agrees
+
+
+@pytest.mark.parametrize("width", SCREENS)
+def test_the_tables_of_a_wide_study_fit_the_page(browser: Any, tmp_path: Path, width: int) -> None:
+    names = ("water", "isopropanol", "ethylene_glycol")
+    space = {**{name: (0.0, 1.0) for name in names}, "temperature": gpmi.Real(20.0, 90.0, step=5.0, unit="°C")}
+    space |= {"solvent": ["THF", "2-methyltetrahydrofuran"]}
+    goals = {"yield": gpmi.Max(at_least=30), "cost": gpmi.Min(at_most=9)}
+    units = {"yield": "%", "cost": "EUR/kg"}
+    path = str(tmp_path / "lab.db")
+    with gpmi.study(path, space=space, constraints=[f"{' + '.join(names)} == 1"], goals=goals, units=units) as study:
+        for i, trial in enumerate(study.ask(2)):
+            study.tell(trial, {"yield": 40.1234 + i, "cost": 5.6789 - i})
+        study.annotate(0, "the bath was too hot, and the stirrer stopped for ten minutes", who="Anna")
+        study.ask(2, lease=math.inf)
+    set_viewport(browser, width, False, SCREENS[width])
+    with running_server(path) as base:
+        browser.get(f"{base}/study/default")
+        until(lambda: is_computed(browser), 60.0)
+        for box in ("#waiting", "#recent .scroll"):
+            inside, room = browser.execute_script(
+                "const box = document.querySelector(arguments[0]); return [box.scrollWidth, box.clientWidth]", box
+            )
+            assert inside <= room
+        note = next(one for one in browser.find_elements("css selector", "#recent td[data-label=Note]") if one.text)
+        assert note.size["width"] >= 160
+        assert accessibility_problems(browser) == []
+        browser.get("about:blank")

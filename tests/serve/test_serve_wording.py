@@ -172,3 +172,26 @@ def test_the_page_takes_its_own_numbers_of_a_mixture(tmp_path: Path) -> None:
             own = dict(zip(("own-water", "own-ethanol", "own-glycol"), row, strict=True))
             typed = {**own, "own-temperature": "50", "own-solvent": "THF", "own-result-0": "40"}
             follow(client, send(client, client.get(AT), "/observe", **typed))
+
+
+def test_the_planned_experiments_add_up(tmp_path: Path) -> None:
+    with client_for(create_study(tmp_path, budget=5)) as client:
+        page = asked(client, 3)
+        assert "2 of the 5 planned experiments are still to be suggested." in text_of(page)
+        page = follow(client, send(client, page, "/results", **{"y-0": "1", "reject": "1"}))
+        words = text_of(page)
+        assert "1 of 5 planned" in words and "1 result · 1 waiting" in words  # one was skipped, so 3 are left
+        assert "3 of the 5 planned experiments are still to be suggested." in words
+        assert "1 of the 5 planned experiments is still" in text_of(asked(client, 2))
+
+
+def test_the_best_of_each_keeps_the_limits(tmp_path: Path) -> None:
+    path = create_study(tmp_path, goals=GOALS)
+    with gpmi.study(path) as study:
+        for hot, good, cost in ((30.0, 5.0, 1.0), (50.0, 60.0, 4.0), (70.0, 50.0, 7.0)):
+            study.tell({"temperature": hot, "catalyst": "A"}, {"yield": good, "cost": cost})
+    with client_for(path) as client:
+        words = text_of(client.get(AT))
+    assert "smallest cost4, trial 1" in words and "smallest cost1, trial 0" not in words
+    assert "Only experiments with values that you would accept count." in words
+    assert "One experiment is at least as good as all others that you would accept in yield and cost." in words

@@ -95,7 +95,8 @@ def _words(session: Session, front: Sequence[Trial], objectives: Sequence[Output
     if len(objectives) == 1:
         text = f"The closest to the goal of {names}."
     elif len(front) == 1:
-        text = f"One experiment is at least as good as all others in {names}."
+        others = "all others that you would accept" if session.goals.has_limits else "all others"
+        text = f"One experiment is at least as good as {others} in {names}."
     else:
         text = f"These {len(front)} experiments are the front: no other one beats one of them in "
         text += f"both {names}." if len(objectives) == 2 else f"all of {names}."

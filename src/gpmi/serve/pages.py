@@ -157,7 +157,7 @@ async def trials(request: Request, session: Session) -> Response:
         for text, to in (("Newer", number - 1), ("Older", number + 1))
         if 1 <= to <= last
     ]
-    count = f"{len(found)} trials" + (f", page {number} of {last}" if last > 1 else "")
+    count = f"{len(found)} trial{'s' if len(found) != 1 else ''}" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
         trials_table(
             session,

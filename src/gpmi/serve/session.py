@@ -60,6 +60,16 @@ class StudySnapshot:
     suggested: Mapping[int, Point] = field(default_factory=dict)  # of trials that were done otherwise
 
     @property
+    def done(self) -> int:
+        """The number of experiments that count as done. Those that were skipped do not."""
+        return sum(trial.status in ("told", "stopped", "failed") for trial in self.trials)
+
+    @property
+    def unplanned(self) -> int | None:
+        """How many of the planned experiments are neither done nor waiting; None without a plan."""
+        return None if self.budget is None else max(0, self.budget - self.done - len(self.pending))
+
+    @property
     def incomplete(self) -> tuple[Trial, ...]:
         """The trials that were told some of their outputs and lack others, also those that nobody waits for."""
         return tuple(trial for trial in self.trials if lacking_outputs(self.outputs, trial))
@@ -154,7 +164,7 @@ class Session:
         if number in log.forgotten:
             raise NoSuchTrial(f"Trial {number} was withdrawn, so it cannot take a result")
         if not 0 <= number < log.next_number:
-            raise NoSuchTrial(f"There is no trial {number}; the study has {log.next_number} trials")
+            raise NoSuchTrial(f"There is no trial {number}; the study has {log.next_number} so far")
         return log.at(number)
 
     def entries(self, after: int) -> tuple[StoredEntry, ...]:

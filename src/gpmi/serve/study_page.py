@@ -332,8 +332,8 @@ def _ask_form(
         "input", type="number", name="n", value=typed.get("n", "1"), min="1", max=str(MAX_BATCH), id="n", required=True
     )
     controls = [_control(one, "given", typed) for one in session.fields if one.varies]
-    left = None if snapshot.budget is None else max(0, snapshot.budget - len(snapshot.trials))
-    plan = f"{left} of the {snapshot.budget} planned experiments are left."
+    left = snapshot.unplanned
+    plan = f"{left} of the {snapshot.budget} planned experiments {'is' if left == 1 else 'are'} still to be suggested."
     return form(
         request,
         f"{at}/ask",

@@ -39,8 +39,7 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
             _coordinates(session, best.x),
         ]
     parts.append(_model_summary(session, live, snapshot.best))
-    done = counts["told"] + counts["stopped"] + counts["failed"]
-    tally = [f"{counts['told']} results", f"{counts['pending']} waiting"]
+    tally = [f"{counts['told']} result{'s' if counts['told'] != 1 else ''}", f"{counts['pending']} waiting"]
     tally += [f"{counts['stopped']} stopped"] if counts["stopped"] else []
     tally += [f"{counts['failed']} failed"] if counts["failed"] else []
     tally += [f"{len(snapshot.missing)} incomplete"] if snapshot.missing else []
@@ -49,8 +48,8 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
         parts.append(
             tag(
                 "label",
-                tag("span", f"{done} of {snapshot.budget} planned"),
-                tag("progress", value=str(min(done, snapshot.budget)), max=str(snapshot.budget)),
+                tag("span", f"{snapshot.done} of {snapshot.budget} planned"),
+                tag("progress", value=str(min(snapshot.done, snapshot.budget)), max=str(snapshot.budget)),
                 class_="field",
             )
         )
@@ -71,12 +70,13 @@ def _best_of_each(session: Session, snapshot: StudySnapshot, live: LiveUpdates, 
     parts: list[Child] = [
         tag("p", f"{count or 'No'} {what}{'s' if count != 1 else ''} so far", class_="count-of-front")
     ]
+    accepted = [trial for trial in told if trial.feasible and not session.goals.refuses(trial.outputs)]
     rows = []
     for output in session.outputs:
         goal = output.goal
         if not isinstance(goal, Objective):
             continue
-        values = [(trial, value) for trial in told if trial.feasible and (value := output.value(trial)) is not None]
+        values = [(trial, value) for trial in accepted if (value := output.value(trial)) is not None]
         found: Child = "–"
         if values:
             oriented = goal.oriented(np.array([value for _, value in values]))
@@ -85,6 +85,8 @@ def _best_of_each(session: Session, snapshot: StudySnapshot, live: LiveUpdates, 
             found = [tag("strong", output.format(best)), ", ", link]
         rows.append(tag("div", tag("dt", f"{superlative(goal)} {output.title}"), tag("dd", found)))
     parts += [tag("h3", "The best of each"), tag("dl", rows)]
+    if len(accepted) < sum(trial.feasible for trial in told):
+        parts.append(tag("p", "Only experiments with values that you would accept count.", class_="muted"))
     if session.goals.limits and not any(trial.feasible for trial in told):
         limits = ", ".join(session.goals.limits)
         parts.append(tag("p", f"No experiment is known to keep all limits yet: {limits}.", class_="muted"))

@@ -30,7 +30,7 @@ def recent_results(session: Session, snapshot: StudySnapshot, live: LiveUpdates,
             trials_table(
                 session, last, distinguished(session, snapshot, live), at, "The latest results", snapshot=snapshot
             ),
-            tag("p", tag("a", f"All {len(snapshot.trials)} trials", href=f"{at}/trials")),
+            tag("p", tag("a", all_of(len(snapshot.trials)), href=f"{at}/trials")),
         )
         if last
         else tag("p", "None yet.", class_="muted")
@@ -39,6 +39,11 @@ def recent_results(session: Session, snapshot: StudySnapshot, live: LiveUpdates,
         "section", tag("h2", "Latest results", id="recent-title"), tag("div", body, id="recent", data_live=True),
         class_="card recent", aria_labelledby="recent-title",
     )  # fmt: skip
+
+
+def all_of(count: int) -> str:
+    """Return the words of the link to the list of trials."""
+    return f"All {count} trials" if count != 1 else "The only trial"
 
 
 def distinguished(session: Session, snapshot: StudySnapshot, live: LiveUpdates) -> Collection[int]:

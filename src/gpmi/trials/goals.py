@@ -237,11 +237,21 @@ class Goals(Mapping[str, Goal]):
             if name not in outputs or not float(limit.excess(np.asarray(outputs[name]))) <= 0.0
         )
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether a trial can be unacceptable: there is a limit, a target, or a worst value that is accepted."""
+        return bool(self.limits) or any(goal.reference is not None for goal in self.objectives.values())
+
     def accepts(self, outputs: Mapping[str, float]) -> bool:
         """Whether all objectives are measured and none is worse than what was stated as acceptable."""
-        return all(
-            name in outputs
-            and (goal.reference is None or float(goal.oriented(np.asarray(outputs[name]))) >= goal.reference)
+        return all(name in outputs for name in self.objectives) and not self.refuses(outputs)
+
+    def refuses(self, outputs: Mapping[str, float]) -> bool:
+        """Whether a measured objective is worse than what was stated as acceptable."""
+        return any(
+            goal.reference is not None
+            and name in outputs
+            and not float(goal.oriented(np.asarray(outputs[name]))) >= goal.reference
             for name, goal in self.objectives.items()
         )
 

@@ -285,7 +285,8 @@ def _sliders(goals: Goals, front: Sequence[Trial]) -> Markup:
         )  # fmt: skip
         name = shortened(name, NAME)
         controls.append(tag("label", tag("span", f"{name}: ", tag("strong", ANY, class_="front-value")), control))
-    left = f"{len(front)} of {len(front)} trials on the front are left."
+    one = len(front) == 1
+    left = f"{len(front)} of {len(front)} {'trial' if one else 'trials'} on the front {'is' if one else 'are'} left."
     return tag(
         "fieldset",
         tag("legend", "What do you need?"),

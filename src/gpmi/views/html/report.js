@@ -112,7 +112,7 @@
       if (!faded) left.set(number, values);
       document.getElementById(`front-${number}`)?.classList.toggle("faded", faded);
     }
-    const words = `${left.size} of ${all.size} trials on the front ${left.size === 1 ? "is" : "are"} left.`;
+    const words = `${left.size} of ${all.size} ${all.size === 1 ? "trial" : "trials"} on the front ${left.size === 1 ? "is" : "are"} left.`;
     const status = tool.querySelector(".front-left"), none = tool.querySelector(".front-none");
     if (status && status.textContent !== words) status.textContent = words;
     if (none) none.textContent = left.size ? "" : "No trial on the front meets this.";

@@ -47,7 +47,8 @@ def _words(run: RunView, goals: Goals) -> Markup:
         limits = " and keeps all limits" if goals.limits else ""
         return tag("p", f"No trial has all objectives, is acceptable in each{limits} yet, so there is no front.")
     if len(run.front) == 1:
-        return tag("p", f"One trial is at least as good as all others in {' and '.join(names)}.")
+        others = "all others that are acceptable" if goals.has_limits else "all others"
+        return tag("p", f"One trial is at least as good as {others} in {' and '.join(names)}.")
     listed = f"{', '.join(names[:-1])} or {names[-1]}"
     text = (
         f"For each of these {len(run.front)} trials, no other one is better in {listed} without being worse elsewhere."
