@@ -260,7 +260,7 @@ def test_a_fidelity_is_read_as_it_was_meant(typed: dict[str, str], meant: gpmi.F
         (row(options="coarse:, fine: 2"), "has no cost after its colon"),
         (row(options="coarse: 1, fine: 2", lo="1"), "it has options and steps"),
         (row(lo="1", hi="52", log="on"), "no logarithmic scale"),
-        (row(lo="5", hi="5"), "the first is at least 1, the last larger"),
+        (row(lo="5", hi="5"), "“From” must be at least 1"),
         (row(lo="1.5", hi="52"), "give whole numbers"),
         ({**row(lo="1", hi="9"), "name-2": "t", "kind-2": "fidelity", "lo-2": "1", "hi-2": "9"}, "several fidelities"),
     ],
