@@ -347,7 +347,8 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
             by_claim.setdefault(verdict.claim, []).append(verdict)
     broken = []
     for claim, found in by_claim.items():
-        figures = ", ".join(dict.fromkeys(verdict.figures for verdict in found if not verdict.holds))
+        named = [name for verdict in found if not verdict.holds for name in verdict.figures.split(", ")]
+        figures = ", ".join(dict.fromkeys(named))
         if figures:
             failing = sum(not verdict.holds for verdict in found)
             broken.append(f'"{claim}", in {failing} of {len(found)} settings ({figures})')

@@ -211,6 +211,22 @@ def test_a_large_source_is_thinned_with_an_event() -> None:
     assert opt.earlier[0].correlation > 0.9
 
 
+def test_a_table_is_a_source_and_its_rows_outside_are_skipped() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    space = {"m": ["a", "b"], "t": (0.0, 1.0)}
+    rows = [{"m": m, "t": float(t), "y": -((t - 0.4) ** 2), "who": "Anna"} for m in "ab" for t in rng.random(8)]
+    rows += [{"m": "c", "t": 0.5, "y": 1.0, "who": "Ben"}, {"m": "a", "t": 7.0, "y": 1.0, "who": "Ben"}]
+    opt = gpmi.Optimizer(space, seed=0, earlier={"old": pandas.DataFrame([*rows, {"m": "a", "t": 0.1, "who": "Eva"}])})
+    listed = [({"m": row["m"], "t": row["t"]}, row["y"]) for row in rows]
+    same = gpmi.Optimizer(space, seed=0, earlier={"old": listed})
+    assert [event.message for event in opt.events] == [event.message for event in same.events]
+    assert any(event.kind == "source skipped" and "2 of the 18" in event.message for event in opt.events)
+    assert opt.ask() == same.ask()
+    with pytest.raises(ValueError, match=r"earlier\['old'\] is a table without \['y'\]; give it a column"):
+        gpmi.Optimizer(space, earlier={"old": pandas.DataFrame(rows).drop(columns="y")})
+
+
 def test_many_sources_share_the_limit() -> None:
     rng = np.random.default_rng(2)
     many = {f"source {i}": [(row, f(row)) for row in rng.random((50, 2))] for i in range(8)}

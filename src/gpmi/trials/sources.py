@@ -6,7 +6,7 @@ before, without a name, is told instead (`Optimizer.tell_all`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple, TypeGuard
@@ -22,6 +22,7 @@ from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import NONE, Outcome, details_of
 from gpmi.trials.trial import Trial
 
+OTHER_COLUMNS = {"status", "noise_var", "repeats"}  # of a table of trials: it is read as such
 _LISTS = "give a study, a Result, trials, a DataFrame, or a list of (x, y)"
 
 
@@ -95,7 +96,8 @@ def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple
         remedy = "open it with gpmi.study(path), or give its trials"
         raise TypeError(f"{where} is {shown(given)}, a path, which an Optimizer does not open; {remedy}")
     if hasattr(given, "columns") and hasattr(given, "iloc"):  # a DataFrame
-        given = from_frame(given, space, goals)
+        plain = goals is None and space.names is not None and not OTHER_COLUMNS & set(given.columns)
+        given = _rows_of(where, given, space.names or ()) if plain else from_frame(given, space, goals)
     if isinstance(given, Mapping):
         raise TypeError(f"{where} is {shown(given)}; {_LISTS}")
     values = []
@@ -105,6 +107,18 @@ def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple
         values.append(one if isinstance(one, SourceValue) else _value(where, one, goals))
     _check_outputs(where, values, goals)
     return tuple(values)
+
+
+def _rows_of(where: str, frame: Any, names: Sequence[str]) -> list[tuple[dict[str, Any], Any]]:
+    """Return the points and values of a table with a column for each parameter and one named y; others are ignored.
+
+    Cells without a value are left out, and so are rows without y. Points outside the space are skipped later.
+    """
+    if missing := [name for name in (*names, "y") if name not in frame.columns]:
+        raise ValueError(f"{where} is a table without {missing}; give it a column for each parameter, and y")
+    rows = frame[[*names, "y"]].to_dict("records")
+    points = [{name: cell for name, cell in row.items() if cell is not None and cell == cell} for row in rows]
+    return [({name: point[name] for name in names if name in point}, point["y"]) for point in points if "y" in point]
 
 
 def _checked_name(name: Any) -> str:
