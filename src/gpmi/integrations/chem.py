@@ -1,4 +1,4 @@
-"""Descriptors of molecules as features of options. Needs the extra: pip install 'gpmi[chem]'."""
+"""Descriptors of molecules as features of options. Needs the extra `chem`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpmi._support import checks
+from gpmi._support.text import install_command
 
 __all__ = ["features"]
 
@@ -27,7 +28,7 @@ def features(smiles: Iterable[str] | Mapping[Any, str]) -> Any:
         from rdkit import Chem, RDLogger
     except ImportError as error:
         raise ImportError(
-            f"gpmi.chem needs RDKit, mordredcommunity and pandas ({error}): pip install 'gpmi[chem]'"
+            f"gpmi.chem needs RDKit, mordredcommunity and pandas ({error}): {install_command('chem')}"
         ) from error
     RDLogger.DisableLog("rdApp.*")  # our message is enough
     molecules = {}

@@ -374,7 +374,8 @@ class Optimizer(Printable):
         row = self._log.row(trial.number)
         if self._log.fidelity is None or not self._log.fidelity.is_target(row):  # the user fixed its last step
             return None
-        if is_near(row, self.space, [self._log.rows[number] for number in self._log.stopped]):
+        others = [number for number in self._log.stopped if number != trial.number]
+        if is_near(row, self.space, [self._log.rows[number] for number in others]):
             return None  # one was stopped here, and the policy still wants to know: another stop would teach nothing
         rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
