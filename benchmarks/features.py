@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -73,18 +73,6 @@ def _arylation() -> LaboratoryTable:
     smiles = {word: dict(zip(frame[word], frame[f"{word}_SMILES"], strict=True)) for word in words}
     parameters = frame[[*words, "Concentration", "Temp_C"]]
     return LaboratoryTable(ARYLATION, parameters, frame["yield"].to_numpy(dtype=np.float64), "max", smiles)
-
-
-def available(names: Iterable[str]) -> list[str]:
-    found = []
-    for name in names:
-        try:
-            load(name)
-        except NotInstalled as missing:
-            print(f"{name} is left out: {missing}", flush=True)
-        else:
-            found.append(name)
-    return found
 
 
 @cache
@@ -383,7 +371,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     args = parser.parse_args()
     allowed = DEVELOPMENT if args.part == "development" else HELD_OUT
-    names = available(name for name in args.tables or allowed if name in allowed)
+    names = laboratory_tables.available((name for name in args.tables or allowed if name in allowed), load)
     wanted = () if args.report else runs(args.part, names, args.tools, args.seeds)
     new = harness.resume(RUNS, wanted, play, args.cores)
     page(RUNS.rows(), new)

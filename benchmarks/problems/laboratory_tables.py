@@ -11,7 +11,7 @@ Equal rows are merged and their values averaged. Where a source is not there, `l
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -83,12 +83,12 @@ def load(name: str) -> LaboratoryTable:
     return _reactions(name)
 
 
-def available(names: Iterable[str]) -> list[str]:
-    """Return the names whose data are on this machine. Say which are left out."""
+def available(names: Iterable[str], read: Callable[[str], object] = load) -> list[str]:
+    """Return the names whose data are on this machine, where `read` finds them. Say which are left out."""
     found = []
     for name in names:
         try:
-            load(name)
+            read(name)
         except NotInstalled as missing:
             print(f"{name} is left out: {missing}", flush=True)
         else:

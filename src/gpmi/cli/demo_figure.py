@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.paper.tasks import Function
+from gpmi.policies.improvement import log_h
 from gpmi.run.result import Result
 from gpmi.views.figures.axes import axes_of
 from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
@@ -115,20 +116,15 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
 
 def _gain_of_one_more(mu: Array, sd: Array, best: float) -> Array:
     """Return the expected gain E max(f - best, 0) of one more value at points with f ~ N(mu, sd^2), (m,)."""
-    from scipy.special import ndtr
-
     z = np.divide(mu - best, sd, out=np.zeros_like(mu), where=sd > 0.0)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
-    return np.where(sd > 0.0, (mu - best) * ndtr(z) + sd * density, np.maximum(mu - best, 0.0))
+    return np.where(sd > 0.0, sd * np.exp(log_h(z)), np.maximum(mu - best, 0.0))
 
 
 def picture_of_front(result: Result) -> Figure:
     """Draw what was measured in two objectives, where the front is, and how it grew."""
     from gpmi.views.figures import plots
 
-    with style():
-        figure = new_figure(10.8, 4.4)
-        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure, left, right = _two_panels()
     plots.front(result, ax=left)
     plots.hypervolume(result, ax=right)
     _entitle(left, "1. What was measured, and what no other beats")
@@ -145,14 +141,19 @@ def picture_of_curves(result: Result) -> Figure:
     """Draw the trainings, and the best value against what was spent."""
     from gpmi.views.figures import plots
 
-    with style():
-        figure = new_figure(10.8, 4.4)
-        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure, left, right = _two_panels()
     plots.curves(result, ax=left)
     plots.cost(result, ax=right)
     _entitle(left, "1. Trainings that would hardly win were stopped")
     _entitle(right, "2. The best value against what was spent")
     return figure
+
+
+def _two_panels() -> tuple[Figure, Axes, Axes]:
+    with style():
+        figure = new_figure(10.8, 4.4)
+        left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    return figure, left, right
 
 
 def _entitle(ax: Axes, title: str) -> None:

@@ -55,15 +55,19 @@ def trust(log: Log) -> float:
     return sum(max(-MOST_TRUST, min(MOST_TRUST, gain)) for gain in gains if gain is not None)
 
 
-class TargetModel:
-    """The model of the values at the target alone."""
+class RivalModel:
+    """A model with another prior beside that of the run, kept from one query to the next.
+
+    Where a fidelity has levels it is the model of the values at the target alone; where options have descriptors, the
+    model that knows them by name alone.
+    """
 
     def __init__(self, setting: ModelSetting, orientation: Orientation) -> None:
         self._setting, self._orientation = setting, orientation
         self._last: Model | None = None
 
     def after(self, part: Log) -> Model:
-        """Return the model after all values of a log that has the target alone."""
+        """Return the model after all values of a log: that of the run, or its part at the target."""
         observed = replace(part.observed, y=self._orientation.values(part.observed.y))
         self._last = Model.after(self._setting, observed, self._last).with_outcomes(part.outcomes)
         return self._last
@@ -87,7 +91,7 @@ class TargetModel:
 def gain_of_outputs(
     joint: Mapping[str, OutputModel], alone: Mapping[str, OutputModel], row: Array, outcome: Outcome
 ) -> float | None:
-    """Return what `TargetModel.gain` does for several objectives: the sum over those that the outcome has."""
+    """Return what `RivalModel.gain` does for several objectives: the sum over those that the outcome has."""
     gains = []
     for name, own in alone.items():
         if name in outcome.outputs and len(own.numbers) >= 2:

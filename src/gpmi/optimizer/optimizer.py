@@ -53,7 +53,7 @@ from gpmi.optimizer.earlier import EarlierStudies
 from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
     IGNORED,
-    TargetModel,
+    RivalModel,
     at_best_level,
     from_level_design,
     gain_of_outputs,
@@ -741,18 +741,14 @@ class Optimizer(Printable):
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
         self._front_cache = FrontCache()  # the same for runs with goals
         self._model: Model | None = None  # after the values told when it was last used
-        self._target = (
-            None
-            if self._alone is None
-            else TargetModel(replace(setting, priors=self._alone.cleared()), self._orientation)
-        )
-        self._named = (
-            None
-            if self._by_name is None
-            else TargetModel(replace(setting, priors=self._by_name.cleared()), self._orientation)
-        )
+        self._target, self._named = self._rival(self._alone), self._rival(self._by_name)
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None
+
+    def _rival(self, priors: PriorSchedule | None) -> RivalModel | None:
+        if priors is None:
+            return None
+        return RivalModel(replace(self._setting, priors=priors.cleared()), self._orientation)
 
     def _drop_outdated(self) -> None:
         """Drop everything derived from values that were corrected or retracted since."""
@@ -989,7 +985,7 @@ class Optimizer(Printable):
         self._note(*chosen.events)
         return chosen
 
-    def _level_suggestion(self, target: TargetModel, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
+    def _level_suggestion(self, target: RivalModel, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice where the fidelity has levels: a point, and the level at which to measure it."""
         log, orientation = self._log, self._orientation
         self._model_at_choice = model = self._current_model()

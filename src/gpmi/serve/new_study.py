@@ -297,7 +297,7 @@ def _rules_fields(filled: Filled) -> Markup:
         tag(
             "div",
             labelled("The parts of the mixture sum to", filled.text("mixture-sum", placeholder="1")),
-            labelled("At most so many parts are used", filled.text("mixture-most", placeholder="all")),
+            labelled("Parts used, at most", filled.text("mixture-most", placeholder="all")),
             class_="grid narrow",
         ),
         filled.words("mixture-sum", "mixture-most"),
