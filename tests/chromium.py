@@ -135,3 +135,19 @@ def console_errors(browser: Any) -> list[str]:
 def is_computed(browser: Any) -> bool:
     """Whether the page shows what the model says, and its pictures."""
     return "Working out" not in text_on(browser) and "being drawn" not in text_on(browser)
+
+
+def fill(browser: Any, form: str, typed: dict[str, str]) -> None:
+    """Type into the fields of a form, choose from its lists, and tick its boxes."""
+    from selenium.webdriver.support.ui import Select
+
+    for name, text in typed.items():
+        control = find(browser, f"{form} [name={name}]")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
+        if control.tag_name == "select":
+            Select(control).select_by_value(text)
+        elif control.get_attribute("type") == "checkbox":
+            control.click()
+        else:
+            control.clear()
+            control.send_keys(text)

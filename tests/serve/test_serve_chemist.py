@@ -16,6 +16,7 @@ from chromium import (
     accessibility_problems,
     click,
     console_errors,
+    fill,
     find,
     is_computed,
     set_viewport,
@@ -23,7 +24,6 @@ from chromium import (
     until,
 )
 from laboratory import running_server
-from selenium.webdriver.support.ui import Select
 
 import gpmi
 
@@ -50,27 +50,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found.quit()
 
 
-def fill(browser: Any, typed: dict[str, str]) -> None:
-    """Type into the fields of the page for new studies, choose from lists, and tick boxes."""
-    for name, text in typed.items():
-        control = find(browser, f"{FORM} [name={name}]")
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
-        if control.tag_name == "select":
-            Select(control).select_by_value(text)
-        elif control.get_attribute("type") == "checkbox":
-            control.click()
-        else:
-            type_over(control, text)
-
-
 def create(browser: Any) -> None:
     """Create the study on the page for new studies."""
-    fill(browser, STUDY)
+    fill(browser, FORM, STUDY)
     for more in (MORE, CHOICE):
         button = find(browser, "#add-row")
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
-        fill(browser, more)
+        fill(browser, FORM, more)
     click(browser, f"{FORM} button.main")
     assert "The study was created." in text_on(browser)
 

@@ -11,9 +11,8 @@ import pytest
 pytest.importorskip("starlette")
 pytest.importorskip("sqlalchemy")
 import chromium
-from chromium import accessibility_problems, set_viewport, start_browser
+from chromium import accessibility_problems, fill, set_viewport, start_browser
 from laboratory import running_server
-from selenium.webdriver.support.ui import Select
 from test_serve_browser import click, console_errors, find, text_on, until
 
 import gpmi
@@ -29,20 +28,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     started.quit()
 
 
-def fill(browser: Any, typed: dict[str, str]) -> None:
-    """Type into the fields, choose from lists, and tick boxes."""
-    for name, text in typed.items():
-        control = find(browser, f"{FORM} [name={name}]")
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", control)
-        if control.tag_name == "select":
-            Select(control).select_by_value(text)
-        elif control.get_attribute("type") == "checkbox":
-            control.click()
-        else:
-            control.clear()
-            control.send_keys(text)
-
-
 def press(browser: Any, selector: str) -> None:
     """Press a button that stays on the page."""
     button = find(browser, selector)
@@ -55,17 +40,21 @@ def test_a_mixture_is_created_by_clicking(browser: Any, tmp_path: Path, width: i
     set_viewport(browser, width, False)
     with running_server(str(tmp_path / "new.db")) as base:
         browser.get(f"{base}/new")
-        fill(browser, {"study": "paint", "goal": "goals", "budget": "30"})
+        fill(browser, FORM, {"study": "paint", "goal": "goals", "budget": "30"})
         for i, name in enumerate("ABC"):
             part = {f"kind-{i}": "number", f"name-{i}": name, f"lo-{i}": "0", f"hi-{i}": "1", f"step-{i}": "0.01"}
-            fill(browser, {**part, f"part-{i}": "on"})
+            fill(browser, FORM, {**part, f"part-{i}": "on"})
         press(browser, "#add-row")
-        fill(browser, {"name-3": "temperature", "lo-3": "20", "hi-3": "90", "step-3": "0.5", "unit-3": "°C"})
+        fill(browser, FORM, {"name-3": "temperature", "lo-3": "20", "hi-3": "90", "step-3": "0.5", "unit-3": "°C"})
         press(browser, "#add-row")
-        fill(browser, {"name-4": "solvent", "kind-4": "choice", "options-4": "THF, DMF, water"})
-        fill(browser, {"output-name-0": "yield", "output-number-0": "40", "output-unit-0": "%"})
-        fill(browser, {"output-low-0": "0", "output-high-0": "100", "output-name-1": "cost", "output-kind-1": "min"})
-        fill(browser, {"mixture-sum": "1", "mixture-most": "2", "rules": "A + D <= 0.9"})
+        fill(browser, FORM, {"name-4": "solvent", "kind-4": "choice", "options-4": "THF, DMF, water"})
+        fill(browser, FORM, {"output-name-0": "yield", "output-number-0": "40", "output-unit-0": "%"})
+        fill(
+            browser,
+            FORM,
+            {"output-low-0": "0", "output-high-0": "100", "output-name-1": "cost", "output-kind-1": "min"},
+        )
+        fill(browser, FORM, {"mixture-sum": "1", "mixture-most": "2", "rules": "A + D <= 0.9"})
         assert not find(browser, "[name=lo-4]").is_displayed() and find(browser, "[name=options-4]").is_displayed()
 
         click(browser, f"{FORM} button.main")  # refused: there is no D
@@ -75,7 +64,7 @@ def test_a_mixture_is_created_by_clicking(browser: Any, tmp_path: Path, width: i
         assert wrong.get_attribute("name") == "rules" and wrong.get_attribute("value") == "A + D <= 0.9"
         assert find(browser, "[name=part-2]").is_selected()
         assert find(browser, "[name=step-3]").get_attribute("value") == "0.5"
-        fill(browser, {"rules": "A + B <= 0.9"})
+        fill(browser, FORM, {"rules": "A + B <= 0.9"})
         click(browser, f"{FORM} button.main")
         assert "The study was created." in text_on(browser)
 
@@ -101,11 +90,11 @@ def test_the_form_is_accessible_with_everything_shown(browser: Any, tmp_path: Pa
     set_viewport(browser, width, dark)
     with running_server(str(tmp_path / "new.db")) as base:
         browser.get(f"{base}/new")
-        fill(browser, {"goal": "goals"})
+        fill(browser, FORM, {"goal": "goals"})
         press(browser, f"{FORM} details.more summary")
         assert accessibility_problems(browser) == []
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         assert not find(browser, "[name=result-name]").is_displayed()
-        fill(browser, {"goal": "min"})
+        fill(browser, FORM, {"goal": "min"})
         assert find(browser, "[name=result-name]").is_displayed() and not find(browser, "#outputs").is_displayed()
         assert accessibility_problems(browser) == [] and console_errors(browser) == []
