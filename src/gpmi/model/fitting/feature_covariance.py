@@ -20,8 +20,8 @@ from gpmi.space.features import FeatureColumns
 
 # Added to the prior mean of log lengthscales. For K descriptors of a choice it is log(K) / 2 + _DESCRIPTOR, so that K
 # of them together say no more than one. For the options themselves it is _LABELS: what descriptors explain needs no
-# names. Chosen among about ten pairs on the development tables of docs/benchmarks/features.md, with an earlier choice of
-# columns and before names had every second query; not compared again.
+# names. Chosen among about ten pairs on the development tables of docs/benchmarks/features.md, with an earlier choice
+# of columns and before names had every second query; not compared again.
 _DESCRIPTOR, _LABELS = 0.7, 1.4
 
 
