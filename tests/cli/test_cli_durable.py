@@ -60,8 +60,13 @@ def evaluated(folder: Path) -> list[float]:
 
 
 def only_progress(stderr: str) -> bool:
-    """Whether nothing was said but how far the run is, and on a busy machine that it waits for the database."""
-    return re.fullmatch(r"(\d+/\d+   \d+:\d\d:\d\d.*\n|.*; retrying for \d+ s\n)*", stderr) is not None
+    """Whether nothing was said but how far the run is.
+
+    On a busy machine that includes waiting for the database. Several processes tell in an order of their own, and in
+    some orders the model of a linear function is over-confident.
+    """
+    said = r"(\d+/\d+   \d+:\d\d:\d\d.*|.*; retrying for \d+ s|over-confident: the largest of \d+ residuals is .*)"
+    return re.fullmatch(rf"({said}\n)*", stderr) is not None
 
 
 def wait_for(folder: Path, count: int) -> None:
@@ -160,7 +165,8 @@ def test_two_runs_at_once_and_a_worker_share_one_budget(folder: Path) -> None:
     wait_for(folder, 2)
     runs.append(started(folder, "work", "study.db", "study", "--workers", "2", "--json"))
     ended = [run.communicate(timeout=LIMIT) for run in runs]
-    assert [run.returncode for run in runs] == [0] * 3 and all(only_progress(stderr) for _, stderr in ended)
+    assert [run.returncode for run in runs] == [0] * 3
+    assert not [stderr for _, stderr in ended if not only_progress(stderr)]
     assert {json.loads(stdout)["evaluations"] for stdout, _ in ended} == {16}
     points = evaluated(folder)
     assert len(points) == 16 and len(set(points)) == 16
