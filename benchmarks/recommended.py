@@ -135,23 +135,50 @@ def differences(found: Regrets, levels: Sequence[int]) -> dict[tuple[str, str], 
     return {key: values[~np.isnan(values)] for key, values in others.items()}
 
 
+class Nearest(NamedTuple):
+    """The mean regret of gpmi's recommended point, and how much worse the best choice of the next tool is."""
+
+    ours: float
+    tool: str
+    more: Array  # by pair (problem, level, seed)
+
+    @classmethod
+    def of(cls, found: Regrets, levels: Sequence[int]) -> Nearest | None:
+        """Return the next tool with noise of these levels, or None as long as there are no pairs."""
+        gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
+        if (US, ANYWHERE) not in found or not gaps:
+            return None
+        key = min(gaps, key=lambda key: float(gaps[key].mean()))
+        return cls(float(np.nanmean(found[US, ANYWHERE][:, list(levels)])), key[0], gaps[key])
+
+
 def verdicts() -> list[Verdict]:
     """Return whether the recommended point of gpmi has the lowest mean regret: with all noise, and at each level."""
     found, claim = regrets(), "lowest mean regret of the recommended point"
     parts = {"": range(len(LEVELS)), **{f", noise of {level} sd": [i] for i, level in enumerate(LEVELS)}}
-    if (US, ANYWHERE) not in found:
-        return [Verdict(claim, None, "")]
     result = []
     for part, levels in parts.items():
-        gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
-        if not gaps:
+        near = Nearest.of(found, levels)
+        if near is None:
             result.append(Verdict(claim + part, None, ""))
             continue
-        key = min(gaps, key=lambda key: float(gaps[key].mean()))
-        ours = found[US, ANYWHERE][:, list(levels)]
-        figures = f"gpmi {np.nanmean(ours):.4f}, next {key[0]} {signed(gaps[key])} on {len(gaps[key])} pairs"
-        result.append(Verdict(claim + part, bool(gaps[key].mean() >= 0.0), figures))
+        figures = f"gpmi {near.ours:.4f}, next {near.tool} {signed(near.more)} on {len(near.more)} pairs"
+        result.append(Verdict(claim + part, bool(near.more.mean() >= 0.0), figures))
     return result
+
+
+def sentence() -> str:
+    """Return the result in the words of somebody who has never heard of regret."""
+    near = Nearest.of(regrets(), range(len(LEVELS)))
+    if near is None:
+        return "not measured yet"
+    more, error = 100 * near.more.mean(), 100 * standard_error(near.more)
+    than = f"{more:.0f} ± {error:.1f} points more" if more >= 0.0 else f"{-more:.0f} ± {error:.1f} points less"
+    return (
+        f"the point that it recommends after {BUDGET} evaluations gives away {near.ours:.0%} of what the best "
+        f"point gains over an average one; that of the {'next' if more >= 0.0 else 'best'} other tool, {near.tool}, "
+        f"{than}"
+    )
 
 
 WORDS = {OBSERVED: "best observed", TOLD: "best mean of those told", ANYWHERE: "best mean anywhere"}

@@ -3,7 +3,8 @@
     python benchmarks/report.py      half a minute
 
 Reads docs/benchmarks/compare/runs.csv (`compare.py`) and docs/benchmarks/cost.csv (`cost.py`), complete or not, and
-takes the verdicts of `bbob.py` and `recommended.py`. Three sentences and what does not hold go into README.md as well.
+takes the verdicts of `bbob.py` and `recommended.py`. Three sentences and what does not hold go into README.md and
+docs/index.md as well.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from problems import held_out
 from problems.functions import Array
 
 NEEDS = "peers"
-README = harness.ROOT / "README.md"
+README, INDEX = harness.ROOT / "README.md", harness.ROOT / "docs" / "index.md"
 COMPARE = harness.DOCS / "compare"
 GROUPS = {"the twenty problems": problems.NAMES, "the ten held out": held_out.NAMES}
 
@@ -310,15 +311,15 @@ def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[st
     first = ours >= theirs
     title, place = ("It finds the best point more often", "next") if first else ("How often it finds the best", "best")
     count = f"{solved.runs:,} runs of {len(solved.peers)} tools on {len(solved.problems)} problems"
-    outside, (noisy, *_) = bbob.verdict(), recommended.verdicts()
+    outside = bbob.verdict()
     tests = f"[{len(bbob.RUNS.rows()):,} runs]({folder}bbob.md)"
     advice = f"[{len(recommended.RUNS.rows()):,} runs]({folder}recommended.md)"
     found = [
         f"**{title}:** within {MISS:.0%} of the maximum after {whole.budget} evaluations in {ours:.0%} of the runs; "
         f"the {place} other tool, {solved.next_best}, in {theirs:.0%} ([{count}]({folder}compare.md)).",
-        "**On functions that others chose, and with noise:** mean rank on the BBOB suite: "
-        f"{_or_later(outside)} ({tests}). Regret of the point to use when values are noisy: {_or_later(noisy)} "
-        f"({advice}).",
+        "**On functions that others chose, and with noise:** mean rank on the BBOB suite, where 1 is always first: "
+        f"{'not measured yet' if outside.holds is None else outside.figures} ({tests}). With noise, "
+        f"{recommended.sentence()} ({advice}).",
     ]
     seconds = costs.seconds.get(US, {})
     known = {n: other for n in seconds if (other := costs.cheapest(n)) is not None}
@@ -333,10 +334,6 @@ def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[st
             f"([{count}]({folder}compare.md#cpu-seconds-per-suggestion))."
         )
     return found
-
-
-def _or_later(verdict: Verdict) -> str:
-    return "not measured yet" if verdict.holds is None else verdict.figures
 
 
 def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
@@ -356,9 +353,9 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
     broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
     absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]
     text = (
-        f"**What was promised and does not hold:** {'. Also: '.join(broken)}."
+        f"**What we aimed at and missed:** {'. Also: '.join(broken)}."
         if broken
-        else "All that was promised holds."
+        else "All that we aimed at holds."
     )
     return text + (f" Not measured yet: {', '.join(absent)}." if absent else "")
 
@@ -446,14 +443,16 @@ def details(all_runs: Runs) -> str:
     )
 
 
-def into_readme(settings: list[tuple[str, Runs]], costs: Costs) -> None:
-    """Write what was measured, and what does not hold, between the README's two marks."""
+def into_front_pages(settings: list[tuple[str, Runs]], costs: Costs) -> None:
+    """Write what was measured, and what does not hold, between the two marks of README.md and docs/index.md."""
     begin, end = "<!-- compare: written by make bench NAME=report -->", "<!-- compare: end -->"
-    before, rest = README.read_text(encoding="utf-8").split(begin)
     whole = settings[0][1]
-    lines = [*sentences(whole, Solved.of(whole), costs, "docs/benchmarks/"), unmet(settings, costs)]
-    text = "\n\n".join([begin, *lines, end])
-    README.write_text(before + text + rest.split(end)[1], encoding="utf-8")
+    solved = Solved.of(whole)
+    for path in (README, INDEX):
+        folder = f"{harness.DOCS.relative_to(path.parent).as_posix()}/"
+        before, rest = path.read_text(encoding="utf-8").split(begin)
+        text = "\n\n".join([begin, *sentences(whole, solved, costs, folder), unmet(settings, costs), end])
+        path.write_text(before + text + rest.split(end)[1], encoding="utf-8")
 
 
 def write(new: int) -> None:
@@ -480,7 +479,7 @@ def write(new: int) -> None:
     harness.page(
         __file__, "gpmi and its peers", text, [body(rows, settings, costs)], name="compare", runs=len(rows), new=new
     )
-    into_readme(settings, costs)
+    into_front_pages(settings, costs)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from problems.functions import Array
 
 from . import comparison
 from . import optimisers as peers
-from .regrets import MISS, US, Costs, Runs
+from .regrets import EARN, MISS, US, Costs, Runs
 from .statistics import DRAWN, colours
 
 PICTURE = "evidence.png"
@@ -127,7 +127,8 @@ def label_ends(axis: Any, ends: dict[str, float], x: float) -> None:
         style = colours([peer])[peer]
         weight = "bold" if peer == US else "normal"
         at = {"xytext": (x * 1.03, y), "textcoords": "data", "annotation_clip": False, "va": "center"}
-        text = f"{peer}, {ends[peer]:.0f} %"
+        name = 'gpmi aim="earn"' if peer == EARN else peer
+        text = f"{name}, {ends[peer]:.0f} %"
         axis.annotate(text, (x, ends[peer]), color=style["color"], fontweight=weight, fontsize=9, **at)
 
 
