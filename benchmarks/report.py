@@ -352,11 +352,7 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
     others = [*cost_verdicts(costs), bbob.verdict(), *recommended.verdicts()]
     broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
     absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]
-    text = (
-        f"**What we aimed at and missed:** {'. Also: '.join(broken)}."
-        if broken
-        else "All that we aimed at holds."
-    )
+    text = f"**What we aimed at and missed:** {'. Also: '.join(broken)}." if broken else "All that we aimed at holds."
     return text + (f" Not measured yet: {', '.join(absent)}." if absent else "")
 
 
