@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
 import re
 import runpy
 import tomllib
@@ -244,6 +245,21 @@ def test_every_page_that_the_source_names_exists(folder: str) -> None:
         for path in re.findall(r"\bdocs/[\w/]+\.md\b", script.read_text(encoding="utf-8")):
             own = folder == "benchmarks" and Path(path).stem == script.stem
             assert own or (ROOT / path).exists(), f"{name_of(script)} names {path}"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs run in groups of processes of POSIX")
+def test_the_program_of_the_start_page_prints_what_the_page_shows() -> None:
+    pytest.importorskip("sqlalchemy")
+    from typer.testing import CliRunner
+
+    from gpmi import cli
+
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    for language, file in (("text", "mill.py"), ("toml", "study.toml")):
+        [content] = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        Path(file).write_text(content, encoding="utf-8")
+    [output] = re.findall(r"^```\n\$ gpmi run study.toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert CliRunner().invoke(cli.app(), ["run", "study.toml"]).stdout == output
 
 
 # Manual and notes
