@@ -1,12 +1,10 @@
 """Which row is recommended when a table is noisy and nobody says so?
 
-    python benchmarks/noisy_tables.py [--seeds N]    writes noisy_tables.csv and .md; an hour; resumes
+    python benchmarks/noisy_tables.py [--seeds N]    writes noisy_tables.csv and .md; minutes; resumes
     python benchmarks/noisy_tables.py --report       writes the page from the table
 
 A run has BUDGET evaluations of ROWS random rows of a table, other rows for each seed. Its values are random replicates
-of the row, or the row's mean with normal noise. The result is the row recommended at the end,
-judged by its mean. Nothing was chosen on these tables and seeds, but for the observed tables, which earlier experiments
-have seen; the development used seeds from 1000 and the tables in DEVELOPMENT.
+of the row, or the row's mean with normal noise. The result is the row recommended at the end, judged by its mean.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ NEEDS = "peers"
 COLUMNS = ("table", "noise", "seed", "arm", "version", "left", "below", "repeats", "seconds")
 RUNS = harness.Table(harness.DOCS / "noisy_tables.csv", COLUMNS, COLUMNS[:4])
 BUDGET, ROWS = 60, 1500
-DEVELOPMENT = (*real_tables.DEVELOPMENT, "Boston", "Auto", "biomass", "car_prices", "Sacramento")
 REPLICATED = real_tables.HELD_OUT[:-1]  # concrete has no replicates
 DRAWS = {"draw-2": (2, 0.3), "draw-3": (3, 0.4), "draw-4": (4, 0.25)}  # dimension and lengthscale, on 600 rows
 DISTURBED = ("concrete", "HousePrices", "cifar100", "imagenet", *DRAWS)  # tables to which normal noise is added
@@ -133,8 +130,8 @@ def page(rows: list[Row], new: int) -> None:
     """Write the page."""
     text = (
         f"A run has {BUDGET} evaluations of {ROWS:,} random rows of a table. Its values are random replicates of a "
-        "row, or its mean with normal noise, and only the last arm knows its size. What counts is the row recommended at "
-        "the end, by its mean: the share of the rows that are better, and how far it is below the best, in sd of f. "
+        "row, or its mean with normal noise, and only the last arm knows its size. What counts is the row recommended "
+        "at the end, by its mean: the share of the rows that are better, and how far it is below the best, in sd of f. "
         "Smaller is better."
     )
     lines = [
