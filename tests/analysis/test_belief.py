@@ -422,3 +422,19 @@ def test_the_number_of_further_evaluations_is_limited():
     opt.tell([0.5], 1.0)
     with pytest.raises(ValueError, match="evaluations is 1000; give a whole number of at most 100"):
         opt.ledger.gain(1000)
+
+
+def test_the_advice_to_stop_names_a_better_point_only_if_one_may_exist() -> None:
+    """Otherwise it would be "better by more than 0.9, by up to 0.4"."""
+    found = []
+    for f in (lambda x: -((x[0] - 0.3) ** 2), lambda x: float(np.exp(-200.0 * (x[0] - 0.9) ** 2)) + x[0]):
+        opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=24)
+        for _ in range(24):
+            x = opt.ask()
+            opt.tell(x, f(x))
+        ledger = opt.ledger
+        missed = 1.0 - ledger.regret().probability_below(ledger.smallest_gain)
+        if ledger.advice.what == "stop":
+            found.append(missed <= 0.05)
+            assert ("better by up to" in ledger.advice.why) == (missed > 0.05)
+    assert found

@@ -463,9 +463,11 @@ class Ledger:
         more = f"{MORE} more evaluations gain more than {step} with probability {percent(chance)}"
         if chance > UNLIKELY:
             return Advice("go on", more)
-        left, missed = rough(regret.interval()[1]), percent(1.0 - regret.probability_below(self.smallest_gain))
-        better = f"with probability {missed} one is better by more than {step}, by up to {left}"
-        return Advice("stop", f"{more}; this does not exclude a better point that takes longer to find: {better}")
+        missed = 1.0 - regret.probability_below(self.smallest_gain)
+        if missed <= UNLIKELY:
+            return Advice("stop", f"{more}, and a point elsewhere is better by that with probability {percent(missed)}")
+        better = f"with probability {percent(missed)} there is one, better by up to {rough(regret.interval()[1])}"
+        return Advice("stop", f"{more}. A better point may exist that takes longer to find: {better}")
 
     def answer(self) -> list[Line]:
         """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not.
