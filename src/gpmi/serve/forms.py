@@ -75,6 +75,7 @@ def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             except StudyError as error:
                 reason = f"{error}. Send it again in a moment; anything already saved counts once."
                 return resend_page(request, fields, reason, 503)
+            await run_in_threadpool(state.catalogue.write_back)
             remember_name(answer, data)
             if once and answer.status_code == 303:
                 state.redirects.put(once, answer.headers["location"])
