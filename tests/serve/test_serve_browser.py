@@ -212,7 +212,7 @@ def test_a_study_with_two_objectives_and_a_limit_is_done_by_clicking(browser: An
         assert find(browser, "[name=output-within-3]").is_displayed()
         Select(find(browser, "[name=output-kind-3]")).select_by_value("watch")
         click(browser, "form[action='/new/parameters'] button.main")
-        assert "yield: make it large, accept 20 or more; cost: make it small; purity: at least 0.9" in text_on(browser)
+        assert "Goals: the largest yield, 20 or more; the smallest cost; purity at least 0.9" in text_on(browser)
 
         def row_values(row: Any) -> dict[int, float]:
             warmth, metal = (float(row.find_elements("tag name", "td")[0].text) - 20.0) / 70.0, 5.0

@@ -99,7 +99,7 @@ def test_a_study_with_goals_is_created_by_a_form(tmp_path: Path) -> None:
         typed = {**TYPED, "output-name-7": "size", "output-kind-7": "match", "output-number-7": "42"}
         typed |= {"output-within-7": "3", "budget": "30"}
         page = follow(client, send(client, client.get("/new"), "/new/parameters", **typed))
-        assert "yield: make it large, accept 40 or more" in text_of(page)
+        assert "the largest yield, 40 or more" in text_of(page)
         about = client.get("/api/study").json()
         assert about["goals"] == [
             {"output": "yield", "kind": "Max", "at_least": 40.0},

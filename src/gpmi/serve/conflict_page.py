@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from gpmi.serve.bench_entry import WHO, used_words
-from gpmi.serve.cell_parsing import parse_cell
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.session import Conflict, Session
@@ -36,7 +35,7 @@ class ConflictingInput:
         outputs: Sequence[OutputField],
         beside: Mapping[str, str] | None = None,
     ) -> ConflictingInput:
-        cells = {output.index: parse_cell(typed.get(output.index, "")) for output in outputs}
+        cells = {output.index: output.parse(typed.get(output.index, "")) for output in outputs}
         failed = next((cell for cell in cells.values() if cell.failed), None)
         if failed is not None:
             return ConflictingInput(conflict, action="fail", why=failed.why or "", beside=beside or {})
@@ -103,5 +102,7 @@ def _rejected_cell(output: OutputField, number: int, rejected: InvalidInput) -> 
     name, problem = output.control(number), rejected.problems.get((number, output.index))
     typed = rejected.cells.get((number, output.index), "")
     control = tag("input", type="text", name=name, value=typed, id=name, aria_invalid="true" if problem else None)
+    cell = number, output.index
+    asked = hidden(f"sure-{name}", rejected.questioned[cell]) if cell in rejected.questioned else None
     message = tag("p", problem, class_="problem") if problem else None
-    return tag("section", message, labelled(output.label(number), control), class_="card")
+    return tag("section", message, asked, labelled(output.label(number), control), class_="card")

@@ -127,7 +127,8 @@ class Session:
 
     @cached_property
     def outputs(self) -> tuple[OutputField, ...]:
-        return outputs_of(self.goals, self.reader.optimizer.units)
+        optimizer = self.reader.optimizer
+        return outputs_of(self.goals, optimizer.units, optimizer.bounds)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
