@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laboratory import client_for, create_study, follow, send, text_of
+from laboratory import Page, client_for, create_study, follow, send, text_of
 
 import gpmi
 from gpmi.serve.cell_parsing import parse_cell, parse_number
@@ -156,12 +156,15 @@ def test_the_page_takes_its_own_numbers_of_a_mixture(tmp_path: Path) -> None:
 def test_the_planned_experiments_add_up(tmp_path: Path) -> None:
     with client_for(create_study(tmp_path, budget=5)) as client:
         page = asked(client, 3)
-        assert "2 of the 5 planned experiments are still to be suggested." in text_of(page)
+        assert "3 waiting, 2 left of 5 planned" in text_of(page)
         page = follow(client, send(client, page, "/results", **{"y-0": "1", "reject": "1"}))
         words = text_of(page)
-        assert "1 of 5 planned" in words and "1 result · 1 waiting" in words  # one was skipped, so 3 are left
-        assert "3 of the 5 planned experiments are still to be suggested." in words
-        assert "1 of the 5 planned experiments is still" in text_of(asked(client, 2))
+        assert "1 done, 1 waiting, 3 left of 5 planned" in words  # one was skipped, so 3 are left
+        assert "1 done, 3 waiting, 1 left of 5 planned" in text_of(asked(client, 2))
+        page = asked(client, 3)
+        assert "1 done, 6 waiting, 5 were planned" in text_of(page)
+        typed = {name: "2" for name in Page(page.text).form("/results").fields if name.startswith("y-")}
+        assert "7 done, 5 were planned" in text_of(follow(client, send(client, page, "/results", **typed)))
 
 
 def test_the_best_of_each_keeps_the_limits(tmp_path: Path) -> None:

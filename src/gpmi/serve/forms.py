@@ -31,7 +31,7 @@ from gpmi.serve.pages import show_study, show_trial, study_links, token_page, tr
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.serve.study_form import field_of, typed_results, typed_study
-from gpmi.serve.study_page import InvalidInput
+from gpmi.serve.study_page import InvalidInput, remember_count
 from gpmi.serve.submission import (
     ACTIONS,
     DEEDS,
@@ -341,7 +341,9 @@ async def ask_for_suggestions(request: Request, data: FormData) -> Response:
     except (ValueError, TypeError) as error:
         return await _not_asked(request, session, data, problem_of(error))
     few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
-    return _redirect(request, session, [few] if few else [])
+    answer = _redirect(request, session, [few] if few else [])
+    remember_count(answer, int(typed))
+    return answer
 
 
 async def _not_asked(request: Request, session: Session, data: FormData, problem: str) -> Response:

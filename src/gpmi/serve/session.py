@@ -130,6 +130,12 @@ class Session:
         optimizer = self.reader.optimizer
         return outputs_of(self.goals, optimizer.units, optimizer.bounds)
 
+    @property
+    def result(self) -> OutputField:
+        """The one result that is optimised, in a study without a front."""
+        single = None if self.goals is None else self.goals.single
+        return next(one for one in self.outputs if one.name == single)
+
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
         return fields_of(self.space)

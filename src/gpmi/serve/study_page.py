@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
+from starlette.responses import Response
 
-from gpmi.serve.bench_entry import can_be_moved, entry_fold, remembered_name, used_control, who_field
+from gpmi.serve.bench_entry import REMEMBERED, can_be_moved, entry_fold, remembered_name, used_control, who_field
 from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.output_fields import Cell, OutputField
@@ -26,6 +28,9 @@ SHOWN = 2  # trials that a narrow page shows at first; lab.css has the same numb
 MAX_COLUMNS = 9  # of a table that does not scroll; our choice
 LETTER, PADDING = 9.0, 13.0  # pixels of a letter and between columns; measured once in Chromium
 BESIDE_KNOWN = 800.0  # pixels that a table has beside "What is known" on a page of 1280; a wider one goes above it
+COUNT = "gpmi_n"  # the cookie with the number of suggestions that were asked for last
+FAILED = "It failed because of these settings"
+ACCIDENT = "A mishap, such as a broken beaker, tells nothing about the settings: withdraw it, or let it wait."
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
 
@@ -140,7 +145,7 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
         tag("h2", "Next to try", id="next-title"),
         notices(without_row, "wrong"),
         tables,
-        _ask_form(request, session, snapshot, rejected, at, first=not waiting),
+        _ask_form(request, session, rejected, at, first=not waiting),
         tag("div", _running(snapshot), id="running", data_live=True),
         _own_measurement(request, session, rejected, at),
         class_="card next",
@@ -291,9 +296,10 @@ def _no_result(number: int, rejected: InvalidInput) -> Markup:
         "details",
         tag("summary", "No result?", aria_label=f"No result of trial {number}?"),
         labelled("Reason", tag("input", type="text", name=f"why-{n}", value=why, maxlength="200")),
-        tag("p", tag("button", "It failed", name="fail", value=n), " similar experiments are avoided from now on"),
+        tag("p", tag("button", FAILED, name="fail", value=n), " similar settings are avoided from now on"),
         tag("p", tag("button", "Skip it", name="reject", value=n), " it will not be done, and is not suggested again"),
         tag("p", tag("button", "Withdraw", name="forget", value=n), " as if it had never been suggested"),
+        tag("p", ACCIDENT),
         open=bool(why) or None,
         class_="more",
     )
@@ -332,16 +338,21 @@ def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
 # Suggestions
 
 
-def _ask_form(
-    request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str, *, first: bool
-) -> Markup:
+def remembered_count(request: Request) -> str:
+    """Return how many suggestions the browser asked for last."""
+    typed = request.cookies.get(COUNT, "")
+    return typed if re.fullmatch("[1-9][0-9]{0,2}", typed) and int(typed) <= MAX_BATCH else "1"
+
+
+def remember_count(response: Response, count: int) -> None:
+    response.set_cookie(COUNT, str(count), max_age=REMEMBERED, httponly=True, samesite="lax")
+
+
+def _ask_form(request: Request, session: Session, rejected: InvalidInput, at: str, *, first: bool) -> Markup:
     typed = rejected.asked
-    count = tag(
-        "input", type="number", name="n", value=typed.get("n", "1"), min="1", max=str(MAX_BATCH), id="n", required=True
-    )
+    count = tag("input", type="number", name="n", value=typed.get("n", remembered_count(request)), min="1",
+                max=str(MAX_BATCH), id="n", required=True)  # fmt: skip
     controls = [_control(one, "given", typed) for one in session.fields if one.varies]
-    left = snapshot.unplanned
-    plan = f"{left} of the {snapshot.budget} planned experiments {'is' if left == 1 else 'are'} still to be suggested."
     return form(
         request,
         f"{at}/ask",
@@ -352,7 +363,6 @@ def _ask_form(
             tag("button", "Suggest experiments" if first else "Suggest more", class_="main" if first else "second"),
             class_="together",
         ),
-        tag("p", plan, class_="muted") if left is not None else None,
         tag(
             "details",
             tag("summary", "Is anything fixed today?"),

@@ -14,6 +14,7 @@ from gpmi.serve.output_fields import lacking_outputs
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.parameter_fields import format_step
 from gpmi.serve.session import Session
+from gpmi.serve.study_page import ACCIDENT, FAILED
 from gpmi.serve.trial_table import format_result, notes_of
 from gpmi.trials import Trial
 from gpmi.views.html.curves import trial_curve
@@ -161,7 +162,7 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         "tell": (TELL.get(trial.status, "Enter what is missing"), BUTTONS["tell"], [value("tell"), fold("tell")]),
         "note": ("A note", "Save the note", note),
         **({"report": ("It is on its way", "Save this step", [step(), value("report")])} if steps else {}),
-        "fail": ("It failed", "It failed", reason("fail")),
+        "fail": ("It failed", FAILED, [reason("fail"), tag("p", ACCIDENT, class_="muted")]),
         "reject": (
             "It will not be done",
             "Skip it",
