@@ -112,7 +112,7 @@ def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_pat
             done += 5
             assert "5 results saved." in text_on(browser)
         until(lambda: "The point to use" in text_on(browser) and "Working out" not in text_on(browser), 120.0)
-        assert "20 results" in text_on(browser) and console_errors(browser) == []
+        assert "20 done" in text_on(browser) and console_errors(browser) == []
         with gpmi.study(tmp_path / "new.db", "clicked") as study:
             assert study.best is not None and study.best.x["kind"] == "b" and abs(study.best.x["x"] - 0.3) < 0.1
             assert study.verify().agrees

@@ -70,10 +70,14 @@ def stop_answer(ledger: Ledger, unit: str = "") -> StopAnswer:
 
 def _smallest(ledger: Ledger, unit: str) -> str:
     """Return the smallest gain that counts, with the reason why it is this one."""
-    step = rough(ledger.smallest_gain, 2) + (f"\u00a0{unit}" if unit else "")
+    step, given = rough(ledger.smallest_gain, 2), ledger.setting.priors.noise_var
     if ledger.smallest_gain > ledger.noise_sd:
-        return f"{step} (a hundredth of the way from the average result to the best one)"
-    return f"{step} ({'the size of the noise' if ledger.setting.priors.noise_var is None else 'your error bar'})"
+        why = "a hundredth of the way from the average result to the best one"
+    elif given is None:
+        why = "the size of the noise"
+    else:  # where y is transformed, the error bar at the point to use is not quite the one that was given
+        why = "your error bar" if rough(given**0.5, 2) == step else "about your error bar"
+    return f"{step}\u00a0{unit} ({why})" if unit else f"{step} ({why})"
 
 
 def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
