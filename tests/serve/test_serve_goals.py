@@ -452,7 +452,7 @@ def test_a_single_objective_with_a_limit_has_a_best_trial(tmp_path: Path) -> Non
         typed = {"y-0-0": "70", "y-0-1": "0.5", "y-1-0": "60", "y-1-1": "0.95", "y-2-1": "0.95"}
         follow(client, send(client, page, "/results", **typed))
         words = text_of(complete_page(client))
-        assert "Largest result so far" in words and "Still missing: yield" in words and "trade-off" not in words
+        assert "Largest yield so far" in words and "Still missing: yield" in words and "trade-off" not in words
         assert client.get("/api/best").json()["trial"]["y"] == 60.0
         assert client.get("/api/recommend").json()["x"] is not None
 
