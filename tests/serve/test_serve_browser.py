@@ -112,7 +112,7 @@ def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_pat
             done += 5
             assert "5 results saved." in text_on(browser)
         until(lambda: "The point to use" in text_on(browser) and "Working out" not in text_on(browser), 120.0)
-        assert "20 results" in text_on(browser) and console_errors(browser) == []
+        assert "20 done" in text_on(browser) and console_errors(browser) == []
         with gpmi.study(tmp_path / "new.db", "clicked") as study:
             assert study.best is not None and study.best.x["kind"] == "b" and abs(study.best.x["x"] - 0.3) < 0.1
             assert study.verify().agrees
@@ -212,7 +212,7 @@ def test_a_study_with_two_objectives_and_a_limit_is_done_by_clicking(browser: An
         assert find(browser, "[name=output-within-3]").is_displayed()
         Select(find(browser, "[name=output-kind-3]")).select_by_value("watch")
         click(browser, "form[action='/new/parameters'] button.main")
-        assert "yield: make it large, accept 20 or more; cost: make it small; purity: at least 0.9" in text_on(browser)
+        assert "Goals: the largest yield, 20 or more; the smallest cost; purity at least 0.9" in text_on(browser)
 
         def row_values(row: Any) -> dict[int, float]:
             warmth, metal = (float(row.find_elements("tag name", "td")[0].text) - 20.0) / 70.0, 5.0
@@ -314,7 +314,7 @@ def test_the_front_is_updated_live_and_the_sliders_stay(browser: Any, tmp_path: 
         assert find(browser, f"#y-{waiting[0].number}-0").get_attribute("value") == "12"
         assert len(browser.find_elements("css selector", f"[name=y-{waiting[0].number}-0]")) == 1
         click(browser, "#results .save button")
-        assert "Someone else was faster" not in text_on(browser)  # the yield was still missing
+        assert "Already entered" not in text_on(browser)  # the yield was still missing
         assert dict(other.trials[waiting[0].number].outputs) == {"yield": 12.0, "cost": 9.0}
         assert console_errors(browser) == []
         browser.get("about:blank")  # the page would ask the server that ends now
@@ -355,7 +355,7 @@ def test_results_of_others_appear_live_and_typed_text_stays(browser: Any, tmp_pa
         other.tell(second, 1.0)  # somebody is faster
         until(lambda: "Someone else has entered a result" in find(browser, "#waiting").text)
         click(browser, "#results p button.main")
-        assert "Someone else was faster" in text_on(browser)
+        assert "Already entered" in text_on(browser)
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
         set_viewport(browser, 360, True)
         assert accessibility_problems(browser) == []

@@ -99,7 +99,7 @@ def test_a_study_with_goals_is_created_by_a_form(tmp_path: Path) -> None:
         typed = {**TYPED, "output-name-7": "size", "output-kind-7": "match", "output-number-7": "42"}
         typed |= {"output-within-7": "3", "budget": "30"}
         page = follow(client, send(client, client.get("/new"), "/new/parameters", **typed))
-        assert "yield: make it large, accept 40 or more" in text_of(page)
+        assert "the largest yield, 40 or more" in text_of(page)
         about = client.get("/api/study").json()
         assert about["goals"] == [
             {"output": "yield", "kind": "Max", "at_least": 40.0},
@@ -452,7 +452,7 @@ def test_a_single_objective_with_a_limit_has_a_best_trial(tmp_path: Path) -> Non
         typed = {"y-0-0": "70", "y-0-1": "0.5", "y-1-0": "60", "y-1-1": "0.95", "y-2-1": "0.95"}
         follow(client, send(client, page, "/results", **typed))
         words = text_of(complete_page(client))
-        assert "Largest result so far" in words and "Still missing: yield" in words and "trade-off" not in words
+        assert "Largest yield so far" in words and "Still missing: yield" in words and "trade-off" not in words
         assert client.get("/api/best").json()["trial"]["y"] == 60.0
         assert client.get("/api/recommend").json()["x"] is not None
 

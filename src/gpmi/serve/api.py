@@ -193,6 +193,8 @@ def json_endpoint(endpoint: Callable[[Request, Session], Awaitable[Any]]) -> End
             return JSONResponse({"error": str(error)}, 400)
         except (StudyError, TooManyWatchers) as error:
             return JSONResponse({"error": str(error)}, 503, {"retry-after": "5"})
+        if request.method == "POST":
+            await run_in_threadpool(session.write_back)
         return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return wrapped

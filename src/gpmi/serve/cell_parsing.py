@@ -36,8 +36,8 @@ class ParsedCell:
         return self.y is None and not self.failed
 
 
-def parse_cell(typed: str) -> ParsedCell:
-    """Read a cell. Raise a ValueError that says how to write it instead."""
+def parse_cell(typed: str, unit: str = "") -> ParsedCell:
+    """Read a cell; its unit may be typed with the number. Raise a ValueError that says how to write it instead."""
     text = typed.strip()
     if text in EMPTY:
         return ParsedCell()
@@ -49,21 +49,22 @@ def parse_cell(typed: str) -> ParsedCell:
     value, *bars = _ERROR_BAR.split(text)
     if len(bars) > 1:
         raise ValueError(f"{shortened(text, 40)!r} has two error bars; write it as 4.1 ± 0.2")
-    y, note = parse_number(value, may_fail=True)
+    y, note = parse_number(value, unit, may_fail=True)
     if not bars:
         return ParsedCell(y, note=note)
-    sd, sd_note = parse_number(bars[0])
+    sd, sd_note = parse_number(bars[0], unit)
     if sd < 0:
         raise ValueError(f"{shortened(text, 40)!r} has a negative error bar; write it as 4.1 ± 0.2")
     return ParsedCell(y, sd * sd, note=note or sd_note)
 
 
-def parse_number(typed: str, *, may_fail: bool = False) -> tuple[float, str | None]:
+def parse_number(typed: str, unit: str = "", *, may_fail: bool = False) -> tuple[float, str | None]:
     """Read a number. Also return how it was read, if it had a decimal comma or a space between thousands.
 
-    `may_fail` is for results: the message then says how to enter a failure.
+    `unit` may stand behind it; any other unit is refused: 4.1 g are not 4.1 mg. `may_fail` is for results: the message
+    then says how to enter a failure.
     """
-    text = typed.strip().replace("−", "-")
+    text = _without_unit(typed.strip(), unit).replace("−", "-")
     shown = shortened(text, 40)
     if len(text) > MAX_LENGTH:  # the regular expression below takes quadratic time
         raise ValueError(f"{shown!r} is too long for a number; give fewer digits")
@@ -84,6 +85,12 @@ def parse_number(typed: str, *, may_fail: bool = False) -> tuple[float, str | No
     return value, None if plain == text else f"{shown} was read as {plain}"
 
 
+def _without_unit(text: str, unit: str) -> str:
+    """Return a text without its unit, if that stands behind a digit."""
+    number = text.removesuffix(unit).rstrip() if unit else text
+    return number if re.search(r"[0-9.]$", number) and not unit[:1].isdigit() else text
+
+
 def _without_comma(plain: str, shown: str) -> str:
     if re.fullmatch(r"[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]+", plain):  # 1.234,5
         return plain.replace(".", "").replace(",", ".")
@@ -98,7 +105,7 @@ def _without_comma(plain: str, shown: str) -> str:
     raise ValueError(f"{shown!r} is not a number; write it with a decimal point and without commas")
 
 
-def parse_column(pasted: str, numbers: Sequence[int]) -> dict[int, str]:
+def parse_column(pasted: str, numbers: Sequence[int], unit: str = "") -> dict[int, str]:
     """Split a column copied from a spreadsheet into cells, by the number of their trial.
 
     Each line has one cell, in the order of `numbers`; or two cells, the number of the trial and its result. If there
@@ -110,14 +117,16 @@ def parse_column(pasted: str, numbers: Sequence[int]) -> dict[int, str]:
         raise ValueError(f"There are {max(map(len, rows))} columns; copy only the column with the results")
     if any(len(row) == 2 for row in rows):
         return {number: row[1] if len(row) == 2 else "" for number, row in _by_trial_number(rows, numbers).items()}
-    if len(lines) == len(numbers) + 1 and _is_title(lines[0]):
+    if len(lines) == len(numbers) + 1 and _is_title(lines[0], unit):
         lines = lines[1:]
     if len(lines) > len(numbers):
         raise ValueError(f"There are {len(lines)} lines for {len(numbers)} trials; copy one result for each row")
     return dict(zip(numbers, lines, strict=False))
 
 
-def parse_table(pasted: str, numbers: Sequence[int], outputs: Sequence[str]) -> dict[tuple[int, int], str]:
+def parse_table(
+    pasted: str, numbers: Sequence[int], outputs: Sequence[str], units: Sequence[str] = ()
+) -> dict[tuple[int, int], str]:
     """Split columns copied from a spreadsheet into cells, by the number of their trial and the index of their output.
 
     There is a column for each output, in their order, and perhaps one with the numbers of the trials before them. Or
@@ -132,7 +141,8 @@ def parse_table(pasted: str, numbers: Sequence[int], outputs: Sequence[str]) -> 
         rows = rows[1:]
     elif width in (len(outputs), len(outputs) + 1):
         columns = [*([TRIAL] if width > len(outputs) else []), *range(len(outputs))]
-        if rows and all(map(_is_title, rows[0])):
+        behind = {i: unit for i, unit in enumerate(units)}
+        if rows and all(_is_title(cell, behind.get(i, "")) for i, cell in zip(columns, rows[0], strict=True)):
             rows = rows[1:]
     else:
         names = ", ".join(shortened(one, 40) for one in outputs)
@@ -193,8 +203,8 @@ def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int,
     return found
 
 
-def _is_title(line: str) -> bool:
+def _is_title(line: str, unit: str = "") -> bool:
     try:
-        return parse_cell(line).empty and bool(line.strip())
+        return parse_cell(line, unit).empty and bool(line.strip())
     except ValueError:
         return True

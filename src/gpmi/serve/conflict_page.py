@@ -8,14 +8,20 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from gpmi.serve.bench_entry import WHO, used_words
-from gpmi.serve.cell_parsing import parse_cell
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.session import Conflict, Session
 from gpmi.serve.study_page import InvalidInput
+from gpmi.serve.trial_table import format_moment
+from gpmi.trials import Trial
 from gpmi.views.html.markup import Markup, joined, tag
 
-TITLE = "Someone else was faster"
+TITLE = "Already entered"
+FIRST = {  # what the other person did, by the kind of the entry
+    **{"told": "entered {values} for trial {number}", "corrected": "corrected trial {number} to {values}"},
+    **{"failed": "said that trial {number} failed", "rejected": "skipped trial {number}"},
+    **{"forgotten": "withdrew trial {number}", "retracted": "retracted the result of trial {number}"},
+}
 ENTERED = {"fail": "it failed", "reject": "it cannot be done", "forget": "withdraw it", "retract": "retract it"}
 
 
@@ -36,7 +42,7 @@ class ConflictingInput:
         outputs: Sequence[OutputField],
         beside: Mapping[str, str] | None = None,
     ) -> ConflictingInput:
-        cells = {output.index: parse_cell(typed.get(output.index, "")) for output in outputs}
+        cells = {output.index: output.parse(typed.get(output.index, "")) for output in outputs}
         failed = next((cell for cell in cells.values() if cell.failed), None)
         if failed is not None:
             return ConflictingInput(conflict, action="fail", why=failed.why or "", beside=beside or {})
@@ -57,7 +63,7 @@ def conflict_body(
         request,
         f"/study/{session.slug}/results",
         tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses: decides nothing
-        [_conflict_card(one, session.outputs) for one in conflicts],
+        [_conflict_card(one, session) for one in conflicts],
         [cells, tag("p", tag("button", "Save results", class_="main"))] if cells else None,
         [hidden(name, text) for name, text in rejected.beside.items()],
         hidden(WHO, rejected.who or ""),
@@ -65,8 +71,28 @@ def conflict_body(
     )
 
 
-def _conflict_card(entry: ConflictingInput, outputs: Sequence[OutputField]) -> Markup:
-    trial = entry.conflict.trial
+def _first_entry(session: Session, trial: Trial) -> str | None:
+    """Return who entered what about a trial, and when; None if nobody left a name."""
+    corrected = trial.y_before is not None or trial.outputs_before is not None
+    deeds = {"told": ("corrected",) if corrected else ("told",), "retracted": ("forgotten", "retracted")}
+    signed = [
+        one
+        for one in session.annotations(trial.number)
+        if one.who and one.did in deeds.get(trial.status, (trial.status,))
+    ]
+    if not signed:
+        return None
+    last = signed[-1]
+    values = [one.format(trial) for one in session.outputs if one.value(trial) is not None]
+    units = [one.unit for one in session.outputs if one.value(trial) is not None]
+    shown = " and ".join(f"{value} {unit}".strip() for value, unit in zip(values, units, strict=True))
+    what = FIRST[last.did].format(number=trial.number, values=shown or "a result")
+    why = f": {trial.why}" if trial.why and trial.status == "failed" else ""
+    return f"{last.who} {what} {format_moment(last.time)}{why}"
+
+
+def _conflict_card(entry: ConflictingInput, session: Session) -> Markup:
+    trial, outputs = entry.conflict.trial, session.outputs
     has_outcome, choices = trial.status in ("told", "failed"), dict[str, str]()
     if entry.typed:
         controls = {outputs[index]: text for index, text in entry.typed.items()}
@@ -85,7 +111,7 @@ def _conflict_card(entry: ConflictingInput, outputs: Sequence[OutputField]) -> M
         choices |= {"retract": "Retract its value"} if entry.action == "fail" and trial.status == "told" else {}
     choices["leave"] = "Leave it as it is"
     buttons = [tag("button", text, name=one, value=str(trial.number), class_="second") for one, text in choices.items()]
-    heading = tag("h2", str(entry.conflict))
+    heading = tag("h2", _first_entry(session, trial) or str(entry.conflict))
     beside = [hidden(name, text) for name, text in entry.beside.items()]
     used = used_words(entry.beside) if entry.typed else []
     values = tag("p", f"With other values: {', '.join(used)}.", class_="muted") if used else None
@@ -103,5 +129,7 @@ def _rejected_cell(output: OutputField, number: int, rejected: InvalidInput) -> 
     name, problem = output.control(number), rejected.problems.get((number, output.index))
     typed = rejected.cells.get((number, output.index), "")
     control = tag("input", type="text", name=name, value=typed, id=name, aria_invalid="true" if problem else None)
+    cell = number, output.index
+    asked = hidden(f"sure-{name}", rejected.questioned[cell]) if cell in rejected.questioned else None
     message = tag("p", problem, class_="problem") if problem else None
-    return tag("section", message, labelled(output.label(number), control), class_="card")
+    return tag("section", message, asked, labelled(output.label(number), control), class_="card")

@@ -194,7 +194,7 @@ def _choice_fields(session: Session, typed: Mapping[str, str]) -> Markup:
     targets = any(isinstance(one.goal, Match) for one in objectives)
     directions = [one for one in DIRECTIONS if targets or one[0] != "match"]
     outputs = [(str(one.index), one.title) for one in session.outputs]
-    limits = [f"{one.title} {one.purpose}" for one in session.outputs if isinstance(one.goal, AtLeast | AtMost)]
+    limits = [f"{one.title} {one.limit}" for one in session.outputs if isinstance(one.goal, AtLeast | AtMost)]
     conditions = []
     for one in session.outputs:
         usual = "most" if isinstance(one.goal, Min | AtMost) else "least"

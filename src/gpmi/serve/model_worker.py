@@ -109,7 +109,7 @@ def summarise(source: Study) -> StudySummary:
         why = f"whether to stop is {skipped}"
         return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=why, answer=TOO_MANY)
     regret, gain, advice = ledger.regret(), ledger.gain(MORE), ledger.advice
-    known = _answered(stop_answer(ledger))
+    known = _answered(stop_answer(ledger, unit_of(source)))
     if not regret.known:
         return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why, **known)
     low, high = regret.interval()
@@ -127,6 +127,14 @@ def summarise(source: Study) -> StudySummary:
         advice.why,
         **known,
     )
+
+
+def unit_of(source: Study) -> str:
+    """Return the unit of the one result that a study optimises; empty if it has none."""
+    units, goals = source.optimizer.units, source.optimizer.goals
+    if isinstance(units, str):
+        return units
+    return units.get(goals.single or "", "") if units is not None and goals is not None else ""
 
 
 def _answered(found: StopAnswer) -> dict[str, Any]:

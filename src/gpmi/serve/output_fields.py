@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpmi._support.text import VALUE, rounded, shortened
-from gpmi.serve.cell_parsing import ParsedCell
+from gpmi.serve.cell_parsing import ParsedCell, parse_cell
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
 from gpmi.trials.units import Units
+from gpmi.trials.value_bounds import OPEN, ValueBounds
 
 Cell = tuple[int, int]  # the number of a trial and the index of an output
 _CELL = re.compile(r"y-([0-9]{1,9})(?:-([0-9]{1,3}))?")
@@ -28,6 +29,7 @@ class OutputField:
     name: str | None  # None: the result of a study without goals
     goal: Goal = None
     unit: str = ""
+    bounds: ValueBounds = OPEN  # what it can be at all
 
     @property
     def title(self) -> str:
@@ -40,18 +42,37 @@ class OutputField:
         return "" if self.name is None else f"-{self.index}"
 
     @property
-    def purpose(self) -> str:
-        """What it is for, in a few words; empty for the result of a study without goals."""
-        return "" if self.name is None else purpose_of(self.goal)
+    def limit(self) -> str:
+        """Its limit or target, in a few words; empty if it has none."""
+        match self.goal:
+            case Match():
+                return f"match {rounded(self.goal.target)} ± {rounded(self.goal.within)}"
+            case AtLeast():
+                return f"at least {rounded(self.goal.value)}"
+            case AtMost():
+                return f"at most {rounded(self.goal.value)}"
+        return ""
+
+    @property
+    def wish(self) -> str:
+        """What is looked for, in a few words that begin or end with its name."""
+        match self.goal:
+            case Max():
+                least = self.goal.at_least
+                return f"the largest {self.title}" + ("" if least is None else f", {rounded(least)} or more")
+            case Min():
+                most = self.goal.at_most
+                return f"the smallest {self.title}" + ("" if most is None else f", {rounded(most)} or less")
+        return f"{self.title} {self.limit or 'is only watched'}"
 
     @property
     def short_purpose(self) -> str:
-        """What it is for, for the head of a narrow column."""
+        """What is accepted, for the head of a narrow column; what is wished for is not said where results are typed."""
         match self.goal:
             case Max():
-                return "large" if self.goal.at_least is None else f"large, ≥ {rounded(self.goal.at_least)}"
+                return "" if self.goal.at_least is None else f"accepted: ≥ {rounded(self.goal.at_least)}"
             case Min():
-                return "small" if self.goal.at_most is None else f"small, ≤ {rounded(self.goal.at_most)}"
+                return "" if self.goal.at_most is None else f"accepted: ≤ {rounded(self.goal.at_most)}"
             case Match():
                 return f"{rounded(self.goal.target)} ± {rounded(self.goal.within)}"
             case AtLeast():
@@ -72,6 +93,19 @@ class OutputField:
     def label(self, number: int) -> str:
         """Return what a screen reader calls its control for a trial."""
         return f"{self.title} of trial {number}"
+
+    def parse(self, typed: str) -> ParsedCell:
+        """Read what was typed into its cell. Raise a ValueError that says how to write it instead."""
+        return parse_cell(typed, self.unit)
+
+    def doubt(self, y: float | None) -> str | None:
+        """Return what is wrong with a value that cannot be, as a sentence without its end; None if it can be."""
+        if y is None or self.bounds.contains(y):
+            return None
+        is_above = y > self.bounds.hi
+        limit = self.bounds.hi if is_above else self.bounds.lo
+        words = "above {}, the largest" if is_above else "below {}, the smallest"
+        return f"{rounded(y)} is {words.format(rounded(limit))} value you said is possible"
 
     def value(self, trial: Trial) -> float | None:
         """Return what was measured; None if it is missing."""
@@ -100,32 +134,20 @@ class OutputField:
         return f"{self.title} is {'above' if above else 'below'} {rounded(self.goal.value)}"
 
 
-def outputs_of(goals: Goals | None, units: Units | None = None) -> tuple[OutputField, ...]:
+def outputs_of(
+    goals: Goals | None,
+    units: Units | None = None,
+    bounds: ValueBounds | Mapping[str, ValueBounds] | None = None,
+) -> tuple[OutputField, ...]:
     """Return the outputs of a study, in their order."""
     if goals is None:
-        return (OutputField(0, None, unit=units if isinstance(units, str) else ""),)
-    own = units if isinstance(units, dict) else {}
-    return tuple(OutputField(i, name, goal, own.get(name, "")) for i, (name, goal) in enumerate(goals.items()))
-
-
-def purpose_of(goal: Goal) -> str:
-    """Return what an output is for, in a few words."""
-    match goal:
-        case Max(at_least=None):
-            return "make it large"
-        case Min(at_most=None):
-            return "make it small"
-        case Max():
-            return f"make it large, accept {rounded(goal.at_least)} or more"
-        case Min():
-            return f"make it small, accept {rounded(goal.at_most)} or less"
-        case Match():
-            return f"match {rounded(goal.target)} ± {rounded(goal.within)}"
-        case AtLeast():
-            return f"at least {rounded(goal.value)}"
-        case AtMost():
-            return f"at most {rounded(goal.value)}"
-    return "only watched"
+        unit = units if isinstance(units, str) else ""
+        return (OutputField(0, None, unit=unit, bounds=bounds if isinstance(bounds, ValueBounds) else OPEN),)
+    own, limits = units if isinstance(units, dict) else {}, bounds if isinstance(bounds, Mapping) else {}
+    return tuple(
+        OutputField(i, name, goal, own.get(name, ""), limits.get(name, OPEN))
+        for i, (name, goal) in enumerate(goals.items())
+    )
 
 
 def lacking_outputs(outputs: Sequence[OutputField], trial: Trial) -> list[OutputField]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -92,3 +93,29 @@ def notices(texts: Iterable[str], kind: str = "done") -> Markup | None:
     """Return the messages at the top of a page; `kind` is "done" or "wrong"."""
     lines = [tag("p", text) for text in texts]
     return tag("div", lines, class_=f"notice {kind}", role="alert" if kind == "wrong" else "status") if lines else None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What was not saved, and where on the page it is shown again."""
+
+    text: str
+    at: str = ""  # the id of the field, or of what is around it
+
+
+def nothing_saved(problem: str, at: str = "", done: str = "saved") -> Refusal:
+    """Return the refusal of a whole form; the problem is a sentence."""
+    first, space, rest = problem.partition(" ")
+    plain = first.lower() if first in _OPENINGS else first
+    return Refusal(f"Nothing was {done}: {plain}{space}{rest}", at)
+
+
+_OPENINGS = ("A", "Every", "It", "Line", "No", "Only", "The", "There", "These", "Trial")  # of our own sentences
+
+
+def refusal_notice(refusal: Refusal | None) -> Markup | None:
+    """Return the message at the top of a page that shows again what was not saved, with a link to it."""
+    if refusal is None:
+        return None
+    link = [" ", tag("a", "Go there", href=f"#{refusal.at}")] if refusal.at else None
+    return tag("div", tag("p", refusal.text, link), class_="notice wrong", role="alert")

@@ -16,12 +16,12 @@ from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
 from gpmi.serve.front_page import ChoiceInput
 from gpmi.serve.live_updates import TooManyWatchers
-from gpmi.serve.page_layout import full_page, hidden, labelled, message_page, notices
+from gpmi.serve.page_layout import full_page, hidden, labelled, message_page, nothing_saved, notices, refusal_notice
 from gpmi.serve.print_sheet import PLATES, sheet_body, sheet_csv
 from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
-from gpmi.serve.trial_page import InvalidForm, trial_body
+from gpmi.serve.trial_page import InvalidForm, allowed_actions, trial_body
 from gpmi.serve.trial_table import distinguished, matches, trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
@@ -83,6 +83,7 @@ async def show_study(
         request,
         session.title,
         tag("p", _goal(session), " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
+        refusal_notice(None if rejected is None else rejected.refusal),
         notices([*_messages(request), *messages]),
         study_body(request, session, snapshot, live, rejected or InvalidInput(), choice),
         links=study_links(session),
@@ -97,8 +98,11 @@ async def show_study(
 def _goal(session: Session) -> str:
     """Return what the study looks for, in a sentence."""
     if session.goals is None:
-        return "Goal: the largest result." if session.goal == "max" else "Goal: the smallest result."
-    return f"Goals: {'; '.join(f'{one.title}: {one.purpose}' for one in session.outputs)}."
+        unit = session.outputs[0].unit
+        what = f"result ({unit})" if unit else "result"
+        return f"Goal: the {'largest' if session.goal == 'max' else 'smallest'} {what}."
+    goals = [one.wish for one in session.outputs]
+    return f"Goal{'s' if len(goals) > 1 else ''}: {'; '.join(goals)}."
 
 
 def _messages(request: Request) -> list[str]:
@@ -217,9 +221,14 @@ async def show_trial(
 ) -> Response:
     """Return the page of a trial, with input that could not be saved."""
     one = await run_in_threadpool(session.trial, number)
+    refusal = None
+    if rejected is not None:
+        has_form = rejected.action in allowed_actions(session, one)
+        refusal = nothing_saved(rejected.problem, f"{rejected.action}-title" if has_form else "")
     return full_page(
         request,
         f"Trial {number} of {session.title}",
+        refusal_notice(refusal),
         notices(_messages(request)),
         trial_body(request, session, one, rejected),
         links=study_links(session),

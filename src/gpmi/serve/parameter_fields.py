@@ -118,7 +118,7 @@ class ParameterField:
                     return option
             raise ValueError(f"{self.name} is {shortened(text, VALUE)!r}; choose one of the listed values")
         try:
-            value, _ = parse_number(text)
+            value, _ = parse_number(text, self.unit)
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
         if self.kind == "whole":

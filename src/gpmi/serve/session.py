@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,6 +31,7 @@ from gpmi.trials.goals import Goals, Outputs
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 OPEN = ("pending", "stopped")  # the statuses of trials that can take a result: one that was stopped may go on
+WRITE_BACKS = 4  # attempts to bring a saved change into the file: 0.15 s at most; our choice
 MAX_BATCH = 100  # points in one request; our choice
 
 
@@ -125,7 +127,14 @@ class Session:
 
     @cached_property
     def outputs(self) -> tuple[OutputField, ...]:
-        return outputs_of(self.goals, self.reader.optimizer.units)
+        optimizer = self.reader.optimizer
+        return outputs_of(self.goals, optimizer.units, optimizer.bounds)
+
+    @property
+    def result(self) -> OutputField:
+        """The one result that is optimised, in a study without a front."""
+        single = None if self.goals is None else self.goals.single
+        return next(one for one in self.outputs if one.name == single)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
@@ -361,6 +370,16 @@ class Session:
         if current.status != "pending":
             raise Conflict(current)
         self.writer.forget(number)
+
+    def write_back(self) -> None:
+        """Bring everything that was saved into the database file itself, so that people can copy the file.
+
+        Someone who reads an older moment delays it; reading takes milliseconds, so it is tried a few times.
+        """
+        for attempt in range(WRITE_BACKS):
+            if self.closed or self.reader.optimizer.log.write_back():
+                return
+            time.sleep(0.01 * 2**attempt)
 
     def is_stored(self, trial: Trial) -> bool:
         """Whether the outcome is in the database. If not, it is in the outbox, a file that is delivered later."""

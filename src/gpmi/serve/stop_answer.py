@@ -1,16 +1,16 @@
-"""The answer to "can I stop?" in one sentence that needs no statistics, from the numbers of the ledger.
+"""The answer to "can I stop?" in a sentence or two that need no statistics, from the numbers of the ledger.
 
 Nothing is claimed before the ledger claims something: until then the answer says how many results it takes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpmi._support.text import VALUE, percent, rough, shortened
 from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.advice import MORE
+from gpmi.analysis.ledger.advice import MORE, UNLIKELY
 from gpmi.analysis.ledger.calibration import ENOUGH
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import needed_values
@@ -43,21 +43,41 @@ def enough(ledger: Ledger) -> int:
     return ledger.needed if ledger.setting.priors.is_fixed else max(ledger.needed, ENOUGH + 1)
 
 
-def stop_answer(ledger: Ledger) -> StopAnswer:
-    """Answer for a study with one result to optimise. It costs what `ledger.advice` costs."""
+def stop_answer(ledger: Ledger, unit: str = "") -> StopAnswer:
+    """Answer for a study with one result to optimise, in its unit. It costs what `ledger.advice` costs."""
     if ledger.n < ledger.needed:
         return too_early(enough(ledger) - ledger.n, ledger.space)
     if ledger.unknown is not None:
         return StopAnswer(
             "too early", "Too early to say: all results so far are the same, so nothing has shown an effect."
         )
-    advice, step = ledger.advice, rough(ledger.smallest_gain, 2)
+    advice = ledger.advice
     if advice.what == "distrust":
         return _careful(is_narrow=ledger.lock_in is not None and ledger.calibration.verdict != "over-confident")
     if ledger.calibration.verdict == "too early to say":
         return too_early(max(1, ENOUGH - len(ledger.calibration.ahead)), ledger.space)
     chance = ledger.gain(MORE).probability_above(ledger.smallest_gain)
-    return by_chance(chance, f"improve the result by more than {step}", stops=advice.what == "stop")
+    answer = by_chance(
+        chance, f"improve the result by more than {_smallest(ledger, unit)}", stops=advice.what == "stop"
+    )
+    missed = 1.0 - ledger.regret().probability_below(ledger.smallest_gain)
+    if answer.what != "yes" or missed <= UNLIKELY:
+        return answer
+    size = percent(missed).replace(" %", "\u00a0%")
+    caveat = f"A better recipe may still exist (chance {size}), but these experiments would hardly find it."
+    return replace(answer, text=f"{answer.text} {caveat}")
+
+
+def _smallest(ledger: Ledger, unit: str) -> str:
+    """Return the smallest gain that counts, with the reason why it is this one."""
+    step, given = rough(ledger.smallest_gain, 2), ledger.setting.priors.noise_var
+    if ledger.smallest_gain > ledger.noise_sd:
+        why = "a hundredth of the way from the average result to the best one"
+    elif given is None:
+        why = "the size of the noise"
+    else:  # where y is transformed, the error bar at the point to use is not quite the one that was given
+        why = "your error bar" if rough(given**0.5, 2) == step else "about your error bar"
+    return f"{step}\u00a0{unit} ({why})" if unit else f"{step} ({why})"
 
 
 def front_stop_answer(ledger: FrontLedger) -> StopAnswer:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
+from starlette.responses import Response
 
-from gpmi.serve.bench_entry import can_be_moved, entry_fold, remembered_name, used_control, who_field
+from gpmi.serve.bench_entry import REMEMBERED, can_be_moved, entry_fold, remembered_name, used_control, who_field
 from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.output_fields import Cell, OutputField
-from gpmi.serve.page_layout import form, hidden, labelled, notices, select
+from gpmi.serve.page_layout import Refusal, form, hidden, labelled, notices, select
 from gpmi.serve.parameter_fields import ParameterField
 from gpmi.serve.session import MAX_BATCH, Session, StudySnapshot
 from gpmi.serve.summary import pictures, summary_card
@@ -26,6 +28,9 @@ SHOWN = 2  # trials that a narrow page shows at first; lab.css has the same numb
 MAX_COLUMNS = 9  # of a table that does not scroll; our choice
 LETTER, PADDING = 9.0, 13.0  # pixels of a letter and between columns; measured once in Chromium
 BESIDE_KNOWN = 800.0  # pixels that a table has beside "What is known" on a page of 1280; a wider one goes above it
+COUNT = "gpmi_n"  # the cookie with the number of suggestions that were asked for last
+FAILED = "It failed because of these settings"
+ACCIDENT = "A mishap, such as a broken beaker, tells nothing about the settings: withdraw it, or let it wait."
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
 
@@ -35,16 +40,20 @@ class InvalidInput:
 
     cells: Mapping[Cell, str] = field(default_factory=dict)  # by the number of the trial and the index of the output
     problems: Mapping[Cell, str] = field(default_factory=dict)
+    questioned: Mapping[Cell, str] = field(default_factory=dict)  # saved if they come again, unchanged
     pasted: str = ""
+    unused: str = ""  # pasted and left out, because it did not fit
     paste_problem: str = ""
     asked: Mapping[str, str] = field(default_factory=dict)
     ask_problem: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
     own_problem: str = ""
+    own_questioned: Mapping[int, str] = field(default_factory=dict)  # by the index of the output
     choice: ChoiceInput | None = None
     beside: Mapping[str, str] = field(default_factory=dict)  # the fields of `bench_entry`
     beside_problems: Mapping[int, str] = field(default_factory=dict)  # by the number of the trial
     who: str | None = None
+    refusal: Refusal | None = None  # what the top of the page says
 
 
 def study_body(
@@ -107,7 +116,7 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
     waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
     nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
     if session.goals is None:
-        paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 else None
+        paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 or rejected.paste_problem else None
         table = _results_form(request, at, rejected, _waiting_table(session, snapshot, waiting, rejected), paste)
         tables = tag("div", table if waiting else nothing, id="waiting", data_live="rows")
     else:  # one form, so that saving one table does not lose what was typed into the other one
@@ -118,7 +127,7 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
             rejected,
             tag("div", first, id="waiting", data_live="rows"),
             tag("div", _incomplete_table(session, snapshot, incomplete, rejected), id="incomplete", data_live="rows"),
-            _paste_box(session, rejected, len(waiting)),
+            _paste_box(session, rejected, len(waiting)) if waiting or incomplete or rejected.paste_problem else None,
         )
     shown = {trial.number for trial in (*waiting, *incomplete)}
     without_row = [
@@ -136,7 +145,7 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
         tag("h2", "Next to try", id="next-title"),
         notices(without_row, "wrong"),
         tables,
-        _ask_form(request, session, snapshot, rejected, at, first=not waiting),
+        _ask_form(request, session, rejected, at, first=not waiting),
         tag("div", _running(snapshot), id="running", data_live=True),
         _own_measurement(request, session, rejected, at),
         class_="card next",
@@ -217,8 +226,8 @@ def _table(
 
 
 def _output_head(output: OutputField) -> Child:
-    goal = tag("small", f" {output.short_purpose}", class_="goal")
-    return output.title if output.name is None else joined(output.title, goal)
+    words = output.short_purpose
+    return joined(output.title, tag("small", f" {words}", class_="goal")) if words else output.title
 
 
 def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
@@ -276,7 +285,8 @@ def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child
         class_="result",
     )
     message = tag("p", problem, id=described, class_="problem") if problem else None
-    return tag("td", control, message, more, data_label=output.title, class_="entry")
+    asked = hidden(f"sure-{name}", rejected.questioned[cell]) if cell in rejected.questioned else None
+    return tag("td", control, asked, message, more, data_label=output.title, class_="entry")
 
 
 def _no_result(number: int, rejected: InvalidInput) -> Markup:
@@ -286,9 +296,10 @@ def _no_result(number: int, rejected: InvalidInput) -> Markup:
         "details",
         tag("summary", "No result?", aria_label=f"No result of trial {number}?"),
         labelled("Reason", tag("input", type="text", name=f"why-{n}", value=why, maxlength="200")),
-        tag("p", tag("button", "It failed", name="fail", value=n), " similar experiments are avoided from now on"),
+        tag("p", tag("button", FAILED, name="fail", value=n), " similar settings are avoided from now on"),
         tag("p", tag("button", "Skip it", name="reject", value=n), " it will not be done, and is not suggested again"),
         tag("p", tag("button", "Withdraw", name="forget", value=n), " as if it had never been suggested"),
+        tag("p", ACCIDENT),
         open=bool(why) or None,
         class_="more",
     )
@@ -311,11 +322,14 @@ def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
             f"names of the columns in the first line, such as “trial” and “{last}”."
         )
     area = tag("textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder=example)
+    unused = [tag("p", "This was pasted and not used. Paste it again if you need it.", class_="muted"),
+              tag("pre", rejected.unused)]  # fmt: skip
     return tag(
         "details",
         tag("summary", title),
         tag("p", rejected.paste_problem, class_="problem", role="alert") if rejected.paste_problem else None,
         labelled(label, area, hint),
+        tag("div", unused, id="unused") if rejected.unused else None,
         open=bool(rejected.paste_problem) or None,
         class_="more",
     )
@@ -324,16 +338,21 @@ def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
 # Suggestions
 
 
-def _ask_form(
-    request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str, *, first: bool
-) -> Markup:
+def remembered_count(request: Request) -> str:
+    """Return how many suggestions the browser asked for last."""
+    typed = request.cookies.get(COUNT, "")
+    return typed if re.fullmatch("[1-9][0-9]{0,2}", typed) and int(typed) <= MAX_BATCH else "1"
+
+
+def remember_count(response: Response, count: int) -> None:
+    response.set_cookie(COUNT, str(count), max_age=REMEMBERED, httponly=True, samesite="lax")
+
+
+def _ask_form(request: Request, session: Session, rejected: InvalidInput, at: str, *, first: bool) -> Markup:
     typed = rejected.asked
-    count = tag(
-        "input", type="number", name="n", value=typed.get("n", "1"), min="1", max=str(MAX_BATCH), id="n", required=True
-    )
+    count = tag("input", type="number", name="n", value=typed.get("n", remembered_count(request)), min="1",
+                max=str(MAX_BATCH), id="n", required=True)  # fmt: skip
     controls = [_control(one, "given", typed) for one in session.fields if one.varies]
-    left = snapshot.unplanned
-    plan = f"{left} of the {snapshot.budget} planned experiments {'is' if left == 1 else 'are'} still to be suggested."
     return form(
         request,
         f"{at}/ask",
@@ -344,7 +363,6 @@ def _ask_form(
             tag("button", "Suggest experiments" if first else "Suggest more", class_="main" if first else "second"),
             class_="together",
         ),
-        tag("p", plan, class_="muted") if left is not None else None,
         tag(
             "details",
             tag("summary", "Is anything fixed today?"),
@@ -362,15 +380,16 @@ def _ask_form(
     )
 
 
-def _control(one: ParameterField, prefix: str, typed: Mapping[str, str]) -> Markup:
-    """Return the control for the value of a parameter."""
+def _control(one: ParameterField, prefix: str, typed: Mapping[str, str], wrong: str = "") -> Markup:
+    """Return the control for the value of a parameter; `wrong` is the name of a control to correct."""
     name = f"{prefix}-{one.key}"
-    value = typed.get(name, "")
+    value, invalid = typed.get(name, ""), "true" if name == wrong else None
     if one.kind == "choice":
         options = [("", "–"), *((str(option), str(option)) for option in one.options)]
-        return labelled(one.title, select(name, options, value))
+        return labelled(one.title, select(name, options, value, id=name, aria_invalid=invalid))
     hint = None if one.lo is None or one.hi is None else f"{one.format(one.lo)} to {one.format(one.hi)}"
-    return labelled(one.title, tag("input", type="text", name=name, value=value, inputmode="text"), hint)
+    control = tag("input", type="text", name=name, id=name, value=value, inputmode="text", aria_invalid=invalid)
+    return labelled(one.title, control, hint)
 
 
 def _running(snapshot: StudySnapshot) -> Child:
@@ -384,13 +403,15 @@ def _running(snapshot: StudySnapshot) -> Child:
 
 
 def _own_measurement(request: Request, session: Session, rejected: InvalidInput, at: str) -> Markup:
-    typed = rejected.own
-    controls = [_control(one, "own", typed) for one in session.fields if one.varies]
+    typed, wrong = rejected.own, rejected.refusal.at if rejected.own_problem and rejected.refusal else ""
+    controls = [_control(one, "own", typed, wrong) for one in session.fields if one.varies]
     names = {one: f"own-result{one.suffix}" for one in session.outputs}
-    results = [
-        labelled(one.title, tag("input", type="text", name=name, value=typed.get(name, "")))
-        for one, name in names.items()
-    ]
+    results: list[Markup] = []
+    for one, name in names.items():
+        invalid = "true" if name == wrong or one.index in rejected.own_questioned else None
+        control = tag("input", type="text", name=name, id=name, value=typed.get(name, ""), aria_invalid=invalid)
+        results.append(labelled(one.title, control))
+    asked = [hidden(f"sure-{names[session.outputs[i]]}", text) for i, text in rejected.own_questioned.items()]
     return tag(
         "details",
         tag("summary", "Add a measurement of your own"),
@@ -399,10 +420,12 @@ def _own_measurement(request: Request, session: Session, rejected: InvalidInput,
             request,
             f"{at}/observe",
             hidden("who", remembered_name(request)),
+            asked,
             tag("p", "For an experiment that was not suggested.", class_="muted"),
             tag("div", controls, results, class_="grid"),
             tag("p", tag("button", "Add it", class_="second")),
         ),
         open=bool(rejected.own_problem) or None,
+        id="own",
         class_="more",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import rough, round_to_sd, rounded
+from gpmi._support.text import VALUE, rough, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import STATISTICS, FrontSummary, StudySummary
@@ -18,45 +18,61 @@ from gpmi.trials.goals import Objective
 from gpmi.views.html import Section
 from gpmi.views.html.markup import Child, Markup, tag
 
+LUCK = "A single measurement: part of it may be luck."
 ADVICE = {"yes": "stop", "not yet": "go-on", "too early": "go-on", "careful": "distrust"}  # classes of report.css
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
-    statuses = ("told", "stopped", "failed", "pending")
-    counts = {status: sum(trial.status == status for trial in snapshot.trials) for status in statuses}
     parts: list[Child] = []
     if session.has_front:
         parts += _best_of_each(session, snapshot, live, at)
     elif snapshot.best is None:
         parts.append(tag("p", "Nothing has been measured yet.", class_="empty"))
     else:
-        best = snapshot.best
+        best, result = snapshot.best, session.result
         label = "" if best.label is None else f", row {best.label}"
+        name = "result" if result.name is None else shortened(result.name, VALUE)
+        unit = tag("span", f" {result.unit}", class_="unit") if result.unit else None
         parts += [
-            tag("p", f"{'Largest' if session.goal == 'max' else 'Smallest'} result so far", class_="muted over"),
-            tag("p", rounded(best.y), class_="big"),
+            tag("p", f"{'Largest' if session.goal == 'max' else 'Smallest'} {name} so far", class_="muted over"),
+            tag("p", rounded(best.y), unit, class_="big"),
             tag("p", tag("a", f"trial {best.number}", href=f"{at}/trial/{best.number}"), label, class_="muted"),
+            tag("p", LUCK, class_="muted") if _may_be_luck(session, live, best) else None,
             _coordinates(session, best.x),
         ]
     parts.append(_model_summary(session, live, snapshot.best))
-    tally = [f"{counts['told']} result{'s' if counts['told'] != 1 else ''}", f"{counts['pending']} waiting"]
-    tally += [f"{counts['stopped']} stopped"] if counts["stopped"] else []
-    tally += [f"{counts['failed']} failed"] if counts["failed"] else []
-    tally += [f"{len(snapshot.missing)} incomplete"] if snapshot.missing else []
-    parts.append(tag("p", " · ".join(tally), class_="tally"))
+    parts.append(tag("p", tally(snapshot), class_="tally", id="tally"))
     if snapshot.budget is not None:
-        parts.append(
-            tag(
-                "label",
-                tag("span", f"{snapshot.done} of {snapshot.budget} planned"),
-                tag("progress", value=str(min(snapshot.done, snapshot.budget)), max=str(snapshot.budget)),
-                class_="field",
-            )
-        )
+        done = str(min(snapshot.done, snapshot.budget))
+        parts.append(tag("progress", value=done, max=str(snapshot.budget), aria_labelledby="tally"))
     inner = tag("div", parts, id="known", data_live=True)
     return tag(
         "aside", tag("h2", "What is known", id="known-title"), inner, class_="card known", aria_labelledby="known-title"
     )
+
+
+def tally(snapshot: StudySnapshot) -> str:
+    """Return how many experiments are done, waiting and left of those that were planned, as one line."""
+    counts = {status: sum(trial.status == status for trial in snapshot.trials) for status in ("failed", "stopped")}
+    counts["incomplete"] = len(snapshot.missing)
+    among = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    done, waiting = f"{snapshot.done} done" + (f" ({among})" if among else ""), len(snapshot.pending)
+    words = [done, *([f"{waiting} waiting"] if waiting or snapshot.budget is None else [])]
+    if snapshot.budget is None:
+        return ", ".join(words)
+    if snapshot.done + waiting > snapshot.budget:
+        return f"{', '.join(words)}, {snapshot.budget} were planned"
+    return f"{', '.join(words)}, {snapshot.unplanned} left of {snapshot.budget} planned"
+
+
+def _may_be_luck(session: Session, live: LiveUpdates, best: Trial) -> bool:
+    """Whether the best result is better than what is expected at the point to use, with its error bar."""
+    if live.summary is None or live.summary[0] < live.state["seq"] or best.repeats > 1 or best.y is None:
+        return False
+    believed = live.summary[1].believed
+    if believed is None:
+        return False
+    return best.y > believed[2] if session.goal == "max" else best.y < believed[0]
 
 
 def _best_of_each(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> list[Child]:
@@ -116,12 +132,22 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
             tag("h3", "The point to use"),
             tag("p", "What should work best, judged from all results.", class_="muted"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
+            tag("p", "Expected there: ", tag("strong", expected(now.believed, session.result.unit)), id="expected")
+            if now.believed is not None
+            else None,
         ]
     if now.answer:
         parts += [tag("h3", "Can I stop?"), tag("p", now.answer, class_=f"advice {ADVICE[now.stop]}", id="answer")]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts
+
+
+def expected(believed: tuple[float, float, float], unit: str = "") -> str:
+    """Return what is expected at a point, with its standard deviation."""
+    low, middle, high = believed
+    sd = 0.5 * abs(high - low)
+    return f"{round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)} {unit}".strip()
 
 
 def _statistics(now: StudySummary) -> list[Child]:
@@ -136,10 +162,6 @@ def _statistics(now: StudySummary) -> list[Child]:
         "probability 95 %, as far as the model can tell.",
         f"A single result has a noise of {rough(now.noise, 2)} (standard deviation).",
     ]
-    if now.believed is not None:
-        low, middle, high = now.believed
-        sd = 0.5 * abs(high - low)
-        lines.insert(1, f"Expected at the point to use: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}.")
     return [tag("p", line) for line in lines]
 
 

@@ -11,9 +11,10 @@ from starlette.requests import Request
 from gpmi._support.text import round_to_sd
 from gpmi.serve.bench_entry import WHO, entry_fold, remembered_name
 from gpmi.serve.output_fields import lacking_outputs
-from gpmi.serve.page_layout import form, hidden, labelled, notices
+from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.parameter_fields import format_step
 from gpmi.serve.session import Session
+from gpmi.serve.study_page import ACCIDENT, FAILED
 from gpmi.serve.trial_table import format_result, notes_of
 from gpmi.trials import Trial
 from gpmi.views.html.curves import trial_curve
@@ -28,6 +29,7 @@ ACTIONS = {  # by the status of a trial
     "rejected": ("retract",),
     "retracted": ("correct",),
 }
+BUTTONS = {"tell": "Save", "correct": "Correct it", "again": "Add the second measurement"}
 TELL = {"pending": "Enter its result", "stopped": "It went on to the end: enter its result"}
 
 
@@ -40,6 +42,7 @@ class InvalidForm:
     problem: str
     step: str = ""  # typed for a step of a fidelity
     beside: Mapping[str, str] = field(default_factory=dict)  # a note, files, other values, and the reason ("why")
+    questioned: Mapping[int, str] = field(default_factory=dict)  # results that are saved if they come again, unchanged
 
 
 def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
@@ -47,8 +50,8 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     rows: list[tuple[str, Child]] = []
     if trial.outputs:
         for one in session.outputs:
-            value, goal = one.format_or_missing(trial), tag("small", f" {one.purpose}", class_="muted")
-            rows.append((one.title, [tag("strong", value), goal]))
+            limit = tag("small", f" {one.limit}", class_="muted") if one.limit else None
+            rows.append((one.title, [tag("strong", one.format_or_missing(trial)), limit]))
     else:
         rows.append(("Result", format_result(trial)))
     notes = notes_of(session.outputs, trial)
@@ -101,17 +104,23 @@ def _time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def allowed_actions(session: Session, trial: Trial) -> tuple[str, ...]:
+    """Return the actions that have a form: those that the status of the trial allows."""
+    allowed = (*ACTIONS[trial.status], "note")
+    allowed = ("tell", *allowed) if lacking_outputs(session.outputs, trial) else allowed
+    has_steps = any(one.kind == "steps" for one in session.fields)
+    return tuple(one for one in allowed if one != "report" or has_steps)
+
+
 def _action_forms(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None) -> Markup:
     """Return a form for each action that the status of the trial allows."""
-    missing = lacking_outputs(session.outputs, trial)
-    allowed = ("tell", *ACTIONS[trial.status]) if missing else ACTIONS[trial.status]
-    allowed = (*allowed, "note")
+    missing, allowed = lacking_outputs(session.outputs, trial), allowed_actions(session, trial)
     steps = [one for one in session.fields if one.kind == "steps"]
-    allowed = allowed if steps else tuple(one for one in allowed if one != "report")
     address = f"/study/{session.slug}/trial/{trial.number}"
 
     def value(action: str) -> Markup:
-        typed = rejected.typed if rejected is not None and rejected.action == action else {}
+        mine = rejected if rejected is not None and rejected.action == action else None
+        typed, questioned = ({}, {}) if mine is None else (mine.typed, mine.questioned)
         controls = []
         shown = list(session.outputs)
         if trial.status == "told" and action in ("tell", "correct"):
@@ -121,7 +130,9 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
             hint = "e.g. 4.1 ± 0.2" if one.name is None else f"now {known}" if known else None
             control = tag("input", type="text", name=f"y{one.suffix}", value=typed.get(one.index, ""),
                           required=one.name is None, placeholder=hint)  # fmt: skip
-            controls.append(labelled(one.title, control, one.purpose or None))
+            controls.append(labelled(one.title, control))
+            if one.index in questioned:
+                controls.append(hidden(f"sure-y{one.suffix}", questioned[one.index]))
         some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
         return joined(some if session.goals is not None and action == "correct" else None, *controls)
 
@@ -148,18 +159,18 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
                  value=beside("note").get(f"files-{number}", "")), "Names alone, separated by commas."),
     ]  # fmt: skip
     forms: dict[str, tuple[str, str, Child]] = {
-        "tell": (TELL.get(trial.status, "Enter what is missing"), "Save", [value("tell"), fold("tell")]),
+        "tell": (TELL.get(trial.status, "Enter what is missing"), BUTTONS["tell"], [value("tell"), fold("tell")]),
         "note": ("A note", "Save the note", note),
         **({"report": ("It is on its way", "Save this step", [step(), value("report")])} if steps else {}),
-        "fail": ("It failed", "It failed", reason("fail")),
+        "fail": ("It failed", FAILED, [reason("fail"), tag("p", ACCIDENT, class_="muted")]),
         "reject": (
             "It will not be done",
             "Skip it",
             [reason("reject"), tag("p", "It is not suggested again.", class_="muted")],
         ),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),
-        "correct": ("The result is wrong", "Correct it", value("correct")),
-        "again": ("It was measured again", "Add the second measurement", value("again")),
+        "correct": ("The result is wrong", BUTTONS["correct"], value("correct")),
+        "again": ("It was measured again", BUTTONS["again"], value("again")),
         "retract": ("It should not count", "Retract it", tag("p", "The trial stays in the list.", class_="muted")),
     }
     cards = []
@@ -172,5 +183,4 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         named = hidden(WHO, remembered_name(request))
         inner = form(request, address, hidden("word", action), named, problem, inside, submit)
         cards.append(tag("section", heading, inner, class_="card", aria_labelledby=f"{action}-title"))
-    without_form = [rejected.problem] if rejected is not None and rejected.action not in allowed else []
-    return joined(notices(without_form, "wrong"), tag("div", cards, class_="cards"))
+    return tag("div", cards, class_="cards")

@@ -135,6 +135,12 @@ def format_time(when: float) -> str:
     return datetime.fromtimestamp(when).astimezone().strftime("%d %b %H:%M")
 
 
+def format_moment(when: float) -> str:
+    """Return a time at the end of a sentence: at 16:19, or on 17 Nov at 16:19 if that was not today."""
+    then, today = datetime.fromtimestamp(when).astimezone(), datetime.now().astimezone().date()
+    return then.strftime("at %H:%M" if then.date() == today else "on %d %b at %H:%M")
+
+
 def beside_words(session: Session, snapshot: StudySnapshot, trial: Trial) -> str:
     """Return the values that were suggested, if others were used, and what people wrote."""
     suggested, notes = snapshot.suggested.get(trial.number), []

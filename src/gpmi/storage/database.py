@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -133,6 +134,22 @@ class Database:
         """Open a transaction that sees one moment and blocks nobody."""
         with self._translated(), self._connected(write=False) as connection, connection.begin():
             yield Transaction(connection)
+
+    def write_back(self) -> bool:
+        """Copy the write-ahead log of SQLite into the file, so that a copy of the file alone has everything.
+
+        It waits for nobody, fails nobody, and has a connection of its own: another one may be in a transaction. Return
+        whether all of it is in the file; while somebody reads an older moment it is not. A server needs nothing.
+        """
+        if self.path is None or not self.path.exists():
+            return self.path is None
+        try:
+            with _engine(self.url).connect() as connection:
+                driver: Any = connection.connection.driver_connection
+                busy, length, copied = driver.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except (sa.exc.SQLAlchemyError, OSError, sqlite3.Error):  # a file that may only be read, or a full disk
+            return False
+        return not busy and length == copied
 
     def names(self) -> list[str]:
         """Return the names of all studies; none without a file, or without our tables in it."""

@@ -84,6 +84,10 @@ class SharedLog(ReplayedLog):
 
         return self._read(look)
 
+    def write_back(self) -> bool:
+        """Copy the write-ahead log of SQLite into its file; return whether all of it is there."""
+        return self._database.write_back()
+
     def _read(self, look: Callable[[Transaction], Value]) -> Value:
         """Return look(transaction), retried while the database is unreachable."""
 

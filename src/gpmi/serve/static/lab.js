@@ -181,7 +181,7 @@
 
   const results = document.getElementById("results"), draft = `gpmi:${location.pathname.replace(/\/(results|ask|observe|choose|plan)$/, "")}`;
   if (results) {
-    const fields = () => [...results.querySelectorAll(FIELDS)].filter((field) => field.name && field.id !== "who");
+    const fields = () => [...results.querySelectorAll(FIELDS)].filter((field) => field.name && !["who", "pasted"].includes(field.id)); // a column belongs to the rows of now
     let sent = false;
     results.addEventListener("submit", () => (sent = true));
     addEventListener("pagehide", () => {

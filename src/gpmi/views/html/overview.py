@@ -24,11 +24,11 @@ NAME = 40  # characters of the name of an output, at most
 
 
 class NamedPoint(NamedTuple):
-    """A point with what was measured there, if anything was."""
+    """A point with what was measured there, or is expected there, if anything is known."""
 
     title: str
     x: Point | None
-    outputs: Mapping[str, float]
+    outputs: Mapping[str, float] | Mapping[str, str]
     short: str = ""  # the title on a button
 
 
@@ -63,7 +63,7 @@ def found(run: RunView) -> Markup:
         same = _exact_point(run, best.x) == _exact_point(run, run.recommended)
         which = "the same point" if same else "the point with the best posterior mean"
         parts += [tag("p", f"If {run.value_name} is noisy, use {which}. ", *_believed(run, run.ledger))]
-        points += [] if same else [NamedPoint("recommended", run.recommended, {})]
+        points += [] if same else [NamedPoint("recommended", run.recommended, _expected(run))]
     else:
         parts += [tag("p", "There is no model of these values, so no point is recommended.")]
     return joined(*parts, _points(run, points))
@@ -134,6 +134,15 @@ def _believed(run: RunView, ledger: Ledger) -> list[Child]:
         tag("strong", median),
         f", {least} to {most} at one standard deviation.",
     ]
+
+
+def _expected(run: RunView) -> dict[str, str]:
+    """Return what is expected at the recommended point, by output; nothing while it is unknown, or without goals."""
+    if run.goals is None or run.goals.single is None or run.believed is None:
+        return {}
+    low, middle, high = run.believed
+    sd = 0.5 * abs(high - low)
+    return {run.goals.single: f"{round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)} expected"}
 
 
 def _exact_point(run: RunView, x: Point) -> list[str]:
