@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpmi._support.text import without_password
-from gpmi.cli.common import INTERRUPTED, NOTHING, existing_name, note, one_line_errors, study_errors
+from gpmi.cli.common import INTERRUPTED, MISTAKE, NOTHING, existing_name, note, one_line_errors, study_errors
 
 if TYPE_CHECKING:
     from gpmi.cli.studyfile import StudyFile
@@ -43,7 +43,8 @@ def run(
     continues the study, also after a crash or Ctrl-C. Run it several times in parallel to share the work.
 
     The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C and
-    143 after SIGTERM. Both of these also end the running programs.
+    143 after SIGTERM. Both of these also end the running programs. It is also 1 if the value of the first program that
+    ends well cannot be read: the message says why, and nothing is recorded.
 
     A terminal shows the progress while it runs. Elsewhere stderr gets a line now and then, and one at the end.
     """
@@ -79,6 +80,7 @@ def work(
 def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None) -> None:
     """Run a study and print what was found. `report` are the arguments of `gpmi report` for it."""
     from gpmi.cli.studyfile import check_program, open_study, run_study
+    from gpmi.run.evaluation import RepairNeeded
     from gpmi.trials import files
 
     check_program(file)
@@ -90,7 +92,11 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
         if before:
             continues = ", and continues" if study.budget is None or study.optimizer.evaluated < study.budget else ""
             note(f"the study {file.name!r} in {database} has {before} outcomes already{continues}")
-        result = run_study(file, study, progress=True)
+        try:
+            result = run_study(file, study, progress=True)
+        except RepairNeeded as error:
+            typer.echo(f"gpmi: the program ran, but its value cannot be read: {error}", err=True)
+            raise typer.Exit(MISTAKE) from None
     lines = f"{summary_text(result)}\nstored in {database}" + (
         f"\nfor a report: gpmi report {report}" if report else ""
     )
