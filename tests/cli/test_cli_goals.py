@@ -350,7 +350,7 @@ def test_a_study_file_with_goals_runs_and_works(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert re.search(r"^8/8   \S+   front \d trials?: largest yield \S+, smallest cost ", result.stderr, re.MULTILINE)
     assert "goals          yield (max, at least 0), cost (min), purity (at least 0.5)" in result.stdout
-    assert "\n\ntrial  yield" in result.stdout and result.stdout.endswith("for a report: gpmi report study.toml\n")
+    assert "\n\ntrial  yield" in result.stdout and result.stdout.endswith("can I stop? gpmi report study.toml\n")
     trials = read_trials("trials.csv", SPACE, GOALS)
     assert len(trials) == 8 and all(trial.outputs["cost"] == trial.x["heat"] for trial in trials)
     (folder / "study.toml").write_text(FILE.replace("budget = 8", "budget = 9") + PROGRAM)

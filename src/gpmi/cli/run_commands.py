@@ -24,11 +24,12 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
     """Write a commented study file that runs as it is."""
     from gpmi.cli.studyfile import EXAMPLE
 
-    with (
-        one_line_errors(OSError, remedy="give another path, or remove the file"),
-        path.open("x", encoding="utf-8") as file,
-    ):
-        file.write(EXAMPLE)
+    with one_line_errors(ValueError, OSError, remedy="give another path"):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(EXAMPLE)
+        except FileExistsError:
+            raise ValueError(f"{str(path)!r} exists already; give another name, as in gpmi init other.toml") from None
     typer.echo(f"wrote {path}; run it with: gpmi run {path}")
 
 
@@ -36,6 +37,7 @@ def run(
     path: Annotated[Path, typer.Argument(help="The study file; `gpmi init` writes one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write all trials to a file: .csv, .jsonl or .parquet.")] = None,
+    budget: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Optimise the value that a program computes, as described in a study file.
 
@@ -51,6 +53,8 @@ def run(
     from gpmi.cli.studyfile import read_study
 
     with study_errors():
+        if budget is not None:
+            raise ValueError(f"--budget is no option; the budget is set in the file, as budget = {budget} in {path}")
         _run(read_study(path), as_json, out, report=shlex.quote(str(path)))
 
 
@@ -97,9 +101,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
         except RepairNeeded as error:
             typer.echo(f"gpmi: the program ran, but its value cannot be read: {error}", err=True)
             raise typer.Exit(MISTAKE) from None
-    lines = f"{summary_text(result)}\nstored in {database}" + (
-        f"\nfor a report: gpmi report {report}" if report else ""
-    )
+    lines = f"{summary_text(result)}\nstored in {database}" + (f"\ncan I stop? gpmi report {report}" if report else "")
     typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
     if out is not None:
         files.write_trials(result, out)
