@@ -187,14 +187,17 @@ def test_a_worker_ends_with_the_budget_of_the_study_not_of_the_file(folder: Path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "other.toml"], "space is "),
-        (["run", "minimum.toml"], "goal is 'min', but that of the study is 'max'; leave it out to continue"),
+        (
+            ["run", "other.toml"],
+            "x is [0, 2], but that of the study is [0, 1]; undo this change to continue the study 'study'",
+        ),
+        (["run", "minimum.toml"], "goal is 'min', but that of the study is 'max'; undo this change to continue"),
         (["run", "constrained.toml"], "constraints is ['x <= 0.5'], but that of the study is []"),
         (["run", "damaged.toml"], "damaged.db is damaged, or no SQLite file"),
         (["work", "nowhere.db", "study"], "there is no study in 'nowhere.db'; give its path or address"),
         (["work", "study.db", "another"], "there is no study 'another' in 'study.db'; it has 'study'"),
         (["work", "study.db", "--workers", "0"], "workers is 0; give a whole number of at least 1"),
-        (["work", "study.db", "--file", "other.toml"], "space is "),
+        (["work", "study.db", "--file", "other.toml"], "x is [0, 2], but that of the study is [0, 1]; undo"),
         (["work", "mysql://me@host/db"], "only SQLite and PostgreSQL are supported"),
     ],
 )

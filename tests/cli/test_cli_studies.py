@@ -58,7 +58,7 @@ def test_what_init_writes_runs_as_it_is(tmp_path, monkeypatch):
 def test_init_overwrites_nothing(study):
     result = invoke("init")
     assert result.exit_code == 1 and study.read_text() == SHORT
-    assert result.stderr == "gpmi: 'study.toml' cannot be used (File exists); give another path, or remove the file\n"
+    assert result.stderr == "gpmi: 'study.toml' exists already; give another name, as in gpmi init other.toml\n"
 
 
 def test_a_run_says_what_it_found_and_is_that_of_maximize(study):
@@ -164,3 +164,105 @@ def test_nothing_of_the_example_of_the_paper_is_unknown(tmp_path):
     shown = re.search(r"--task (\S+)", invoke("paper", "--help").output.replace("\n", " ").split("Example:")[1])
     assert shown is not None
     paper.Plan(tmp_path / "pages", (shown[1],), 10, 50, 0)
+
+
+def test_the_template_stops_only_when_its_budget_is_spent(tmp_path):
+    """A target that is switched on would end the run of a user who only sets goal = "max" after one evaluation."""
+    path = tmp_path / "study.toml"
+    assert invoke("init", path).exit_code == 0
+    assert read_study(path).stop is None
+
+
+def test_the_budget_is_set_in_the_file(study):
+    result = invoke("run", study, "--budget", 3)
+    assert result.exit_code == 1 and f"the budget is set in the file, as budget = 3 in {study}\n" in result.stderr
+
+
+def test_a_budget_below_what_was_done_is_no_fraction(study):
+    assert invoke("run", study).exit_code == 0
+    study.write_text(SHORT.replace("budget = 6", "budget = 2"))
+    result = invoke("run", study)
+    assert result.stderr.startswith("6 evaluations, budget 2   ") and "6/2" not in result.stderr
+
+
+def test_a_pattern_in_double_quotes_is_told_of_single_ones(study):
+    study.write_text(SHORT + '[value]\nfrom = "match"\npattern = "yield: (\\S+)"\n')
+    result = invoke("run", study)
+    assert result.exit_code == 1
+    assert "study.toml:13: Unescaped '\\' in a string in column 22; write patterns in single quotes" in result.stderr
+
+
+def test_a_study_that_is_not_there_may_have_a_study_file(study):
+    (study.parent / "flaky.toml").write_text(SHORT)
+    result = invoke("best", "flaky.db")
+    assert result.exit_code == 1
+    assert result.stderr == "gpmi: there is no study in 'flaky.db'; give its study file, 'flaky.toml'\n"
+    assert not (study.parent / "flaky.db").exists()
+
+
+def test_best_does_not_say_that_a_run_has_not_ended(study):
+    study.write_text(SHORT + "[stop]\ntarget = 0.0\n")
+    assert "target 0 reached" in invoke("run", study).stdout
+    said = invoke("best", study).stdout
+    assert "stopped      not known; its budget of 6 is not used up\n" in said
+    assert "recommended  not computed; add --recommended\n" in said and "events       none\n" in said
+
+
+def test_a_report_answers_whether_to_stop_beside_its_path(study):
+    last = invoke("run", study).stdout.splitlines()[-1]
+    assert last == f"can I stop? gpmi report {study}"
+    result = invoke("report", study)
+    assert result.exit_code == 0 and result.stdout == "study.html\n"
+    with gpmi.study("study.db") as opened:
+        why = opened.optimizer.ledger.advice.why
+    assert result.stderr.endswith(f" {why[0].upper()}{why[1:]}.\n") and not result.stderr.startswith("gpmi:")
+
+
+def test_a_report_of_failures_alone_says_that_all_failed(study):
+    study.write_text(SHORT.replace("""run = 'echo "$GPMI_X"'""", "run = 'echo out of luck >&2; exit 7'"))
+    assert invoke("run", study).exit_code == 3
+    said = invoke("report", study).stderr
+    assert said == "Find out why evaluations fail. All 6 evaluations failed: exit code 7: out of luck.\n"
+    page = Path("study.html").read_text(encoding="utf-8")
+    assert page.count("All 6 evaluations failed: exit code 7: out of luck.") == 2 and "tell a value" not in page
+
+
+# A file that no longer fits to its study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[0.0, 1.0]", "[0.0, 0.5]", "x is [0, 0.5], but that of the study is [0, 1]; undo this change"),
+        ("[0.0, 1.0] }", "[0.0, 1.0], step = 0.5 }", "x is Real(lo=0.0, hi=1.0, log=False, step=0.5), but that of"),
+        ('["a", "b"]', '["a", "c"]', "kind is ['a', 'c'], but that of the study is ['a', 'b']; undo this change"),
+        ("kind = ", "sort = ", "sort is not in the study; kind is missing, which the study has; undo this change"),
+        ('"max"', '"min"', "goal is 'min', but that of the study is 'max'; undo this change"),
+    ],
+)
+def test_a_changed_file_is_told_what_differs_and_how_to_go_on(study, old, new, words):
+    text = SHORT.replace("[command]", 'kind = { choice = ["a", "b"] }\n[command]')
+    study.write_text(text)
+    assert invoke("run", study).exit_code == 0
+    study.write_text(text.replace(old, new))
+    result = invoke("run", study)
+    assert result.exit_code == 1 and f"gpmi: {study}: {words}" in result.stderr
+    assert 'set database = "..." in the file' in result.stderr and 'before = "study.db"' in result.stderr
+
+
+def test_the_values_of_a_study_are_taken_along_as_the_message_says(study):
+    assert invoke("run", study).exit_code == 0
+    other = SHORT.replace("[0.0, 1.0]", "[0.0, 2.0]")
+    study.write_text('database = "other.db"\n' + other + '[earlier]\nbefore = "study.db"\n')
+    for _ in range(2):  # also when it is continued
+        result = invoke("run", study)
+        assert result.exit_code == 0 and re.search(r"^earlier +before: .*6 values", result.stdout, re.M), result.output
+
+
+def test_of_several_studies_in_a_database_another_name_begins_one(study):
+    assert invoke("run", study).exit_code == 0
+    study.write_text('name = "second"\n' + SHORT)
+    assert invoke("run", study).exit_code == 0
+    study.write_text('name = "second"\n' + SHORT.replace('"max"', '"min"'))
+    result = invoke("run", study)
+    assert "continue the study 'second', or set name = \"...\" in the file to begin another one\n" in result.stderr

@@ -188,8 +188,9 @@ def test_commands_that_need_no_model_build_none(folder: Path, monkeypatch: pytes
     monkeypatch.setattr(Model, "after", lambda *given: built.append(given) or after(*given))
     found = json.loads(fine("best", "run.db", "--json"))
     assert (found["recommended"], found["stopped"]) == (None, "budget")
-    assert found["events"] == [{"kind": "no recommendation", "message": "--recommended computes it"}]
-    assert "--recommended computes it" in fine("best", "run.db")
+    assert found["events"] == [{"kind": "no recommendation", "message": "add --recommended"}]
+    said = fine("best", "run.db")
+    assert "recommended  not computed; add --recommended\n" in said and "events       none" in said
     assert fine("trials", "run.db") and fine("trials", "run.db", "--json") and fine("trials", "run.db", "--csv")
     fine("fail", "run.db", 8)
     for target in ("run.csv", "run.jsonl", "run.parquet", "sqlite:///optuna.db"):

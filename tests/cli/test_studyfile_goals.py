@@ -91,7 +91,7 @@ def test_the_goals_in_the_example_can_be_switched_on(tmp_path: Path) -> None:
     begin, end = EXAMPLE.index("# [goals]"), EXAMPLE.index("# The program.")
     on = re.sub(r"^# ", "", EXAMPLE[begin:end], flags=re.MULTILINE)
     text = EXAMPLE[:begin] + on + EXAMPLE[end:]
-    text = text.replace('goal = "min"  ', "").replace("target = 0.001", "")
+    text = text.replace('goal = "min"  ', "")
     file = read(tmp_path, text)
     expected = {
         "loss": "min",

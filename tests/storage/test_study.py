@@ -595,7 +595,9 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
         ({"seed": 4}, "seed is 4, but that of the study is 3"),
         ({"goal": "max"}, "goal is 'max', but that of the study is 'min'"),
         ({"aim": "earn"}, "aim is 'earn', but that of the study is 'find'"),
-        ({"space": [(0.0, 2.0), (0.0, 1.0)]}, "space is"),
+        ({"space": [(0.0, 2.0), (0.0, 1.0)]}, r"space is another one: x\[0\] is \[0, 2\], but that of the study is \["),
+        ({"space": BOX[:1]}, r"x\[1\] is missing, which the study has; leave it out to continue the study"),
+        ({"space": MIXED}, "and .* more differences; leave it out to continue the study"),
         ({"kernel": gpmi.kernels.RBF(0.1)}, "kernel is"),
         ({"colour": 1}, "colour is not an argument of study; it takes address, name, "),
     ):

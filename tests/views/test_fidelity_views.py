@@ -335,7 +335,9 @@ def test_every_section_of_a_run_with_a_fidelity_is_built(kind: str) -> None:
 def test_a_report_counts_what_was_stopped_and_says_why() -> None:
     opt, built = steps(), sections("steps")
     told, stopped = len(by_status(opt, "told")), len(by_status(opt, "stopped"))
-    assert f"17 trials: {told} told, {stopped} stopped, 1 pending." in words(built["found"])
+    assert f"17 evaluations: {told} with a value, {stopped} stopped early, 1 without a result yet." in words(
+        built["found"]
+    )
     assert f"{told} values are at epoch 52, and only these count below." in words(built["found"])
     assert f"{told} reached the target, {stopped} stopped, 1 still running." in words(built["curves"])
     assert re.search(rf"will hardly win\s+{stopped}\b", words(built["curves"]))

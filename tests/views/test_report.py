@@ -428,3 +428,43 @@ def test_numbers_at_an_axis_are_not_cut_off():
         ticks = re.findall(r'class="tick"[^>]*>([^<]*)</text>', section.html)
         assert ticks and not any("..." in words for words in ticks)
         assert all(float(x) > 0.0 for x in re.findall(r'<text x="([-\d.]+)"[^>]*text-anchor="end"', section.html))
+
+
+@pytest.mark.parametrize(
+    ("told", "failed", "pending", "rejected", "words"),
+    [
+        (0, 0, 0, 0, "0 evaluations."),
+        (1, 0, 0, 0, "1 evaluation, with a value."),
+        (3, 0, 0, 0, "3 evaluations, all with a value."),
+        (3, 2, 1, 0, "6 evaluations: 3 with a value, 2 failed, 1 without a result yet."),
+        (0, 2, 0, 0, "2 evaluations, all failed."),
+        (3, 0, 0, 1, "3 evaluations, all with a value; 1 more rejected."),
+    ],
+)
+def test_the_first_sentence_counts_evaluations_in_words(told, failed, pending, rejected, words):
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0)
+    for i in range(told):
+        opt.tell(opt.ask(), float(i))
+    for _ in range(failed):
+        opt.fail(opt.ask(), "diverged")
+    for _ in range(rejected):
+        opt.reject(opt.ask())
+    opt.ask(pending) if pending else None
+    (found,) = report.sections(opt, only=["found"])
+    assert found.html.startswith(f"<p>{words}")
+
+
+def test_a_newcomer_reads_of_the_mean_and_of_settings(run):
+    built = {one.id: one.html for one in report.sections(run)}
+    assert "posterior" not in built["found"] + built["advice"]
+    assert '<th scope="row">10 more evaluations</th>' in built["advice"]
+    assert "The curves hold at these other settings" in built["slices"]
+
+
+def test_mixed_failures_are_told_by_the_most_frequent_reason():
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0)
+    for why in ("diverged", "no disk", "diverged"):
+        opt.fail(opt.ask(), why)
+    found, advice = report.sections(opt, only=["found", "advice"])
+    assert "All 3 evaluations failed: 2 times diverged." in found.html
+    assert "Find out why evaluations fail." in advice.html and "All 3 evaluations failed" in advice.html

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -109,6 +110,9 @@ def existing_name(address: str, name: str | None) -> str:
     names, shown = names_in(address), text.without_password(address)
     listed = ", ".join(map(repr, names))
     if not names:
+        file = Path(address).with_suffix(".toml") if "://" not in address else None
+        if file is not None and file.is_file():
+            raise ValueError(f"there is no study in {shown!r}; give its study file, {str(file)!r}")
         raise ValueError(f"there is no study in {shown!r}; give its path or address; `gpmi run study.toml` makes one")
     if name is None and len(names) > 1:
         raise ValueError(f"there are {len(names)} studies in {shown!r}; give --name with one of them: {listed}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpmi._support.text import without_password
-from gpmi.cli.common import INTERRUPTED, NOTHING, existing_name, note, one_line_errors, study_errors
+from gpmi.cli.common import INTERRUPTED, MISTAKE, NOTHING, existing_name, note, one_line_errors, study_errors
 
 if TYPE_CHECKING:
     from gpmi.cli.studyfile import StudyFile
@@ -24,11 +24,12 @@ def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path
     """Write a commented study file that runs as it is."""
     from gpmi.cli.studyfile import EXAMPLE
 
-    with (
-        one_line_errors(OSError, remedy="give another path, or remove the file"),
-        path.open("x", encoding="utf-8") as file,
-    ):
-        file.write(EXAMPLE)
+    with one_line_errors(ValueError, OSError, remedy="give another path"):
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(EXAMPLE)
+        except FileExistsError:
+            raise ValueError(f"{str(path)!r} exists already; give another name, as in gpmi init other.toml") from None
     typer.echo(f"wrote {path}; run it with: gpmi run {path}")
 
 
@@ -36,6 +37,7 @@ def run(
     path: Annotated[Path, typer.Argument(help="The study file; `gpmi init` writes one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write all trials to a file: .csv, .jsonl or .parquet.")] = None,
+    budget: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Optimise the value that a program computes, as described in a study file.
 
@@ -43,13 +45,16 @@ def run(
     continues the study, also after a crash or Ctrl-C. Run it several times in parallel to share the work.
 
     The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C and
-    143 after SIGTERM. Both of these also end the running programs.
+    143 after SIGTERM. Both of these also end the running programs. It is also 1 if the value of the first program that
+    ends well cannot be read: the message says why, and nothing is recorded.
 
     A terminal shows the progress while it runs. Elsewhere stderr gets a line now and then, and one at the end.
     """
     from gpmi.cli.studyfile import read_study
 
     with study_errors():
+        if budget is not None:
+            raise ValueError(f"--budget is no option; the budget is set in the file, as budget = {budget} in {path}")
         _run(read_study(path), as_json, out, report=shlex.quote(str(path)))
 
 
@@ -79,6 +84,7 @@ def work(
 def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None) -> None:
     """Run a study and print what was found. `report` are the arguments of `gpmi report` for it."""
     from gpmi.cli.studyfile import check_program, open_study, run_study
+    from gpmi.run.evaluation import RepairNeeded
     from gpmi.trials import files
 
     check_program(file)
@@ -90,10 +96,12 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
         if before:
             continues = ", and continues" if study.budget is None or study.optimizer.evaluated < study.budget else ""
             note(f"the study {file.name!r} in {database} has {before} outcomes already{continues}")
-        result = run_study(file, study, progress=True)
-    lines = f"{summary_text(result)}\nstored in {database}" + (
-        f"\nfor a report: gpmi report {report}" if report else ""
-    )
+        try:
+            result = run_study(file, study, progress=True)
+        except RepairNeeded as error:
+            typer.echo(f"gpmi: the program ran, but its value cannot be read: {error}", err=True)
+            raise typer.Exit(MISTAKE) from None
+    lines = f"{summary_text(result)}\nstored in {database}" + (f"\ncan I stop? gpmi report {report}" if report else "")
     typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
     if out is not None:
         files.write_trials(result, out)

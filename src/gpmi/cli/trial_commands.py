@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpmi.run.study import Study
     from gpmi.trials import Trial
     from gpmi.trials.goals import Goals
+    from gpmi.views.run_view import RunView
 
 Address: TypeAlias = Annotated[
     str, typer.Argument(metavar="STUDY", help="The path or address of a study's database, or its study file.")
@@ -195,7 +196,7 @@ def best(
 
     with open_for_command(address, name) as study:
         found = study.best
-        result = study.result(no_model=None if recommended else "--recommended computes it")
+        result = study.result(no_model=None if recommended else "add --recommended")
         if not has_value(result):
             told = sum(trial.status == "told" for trial in result.trials)
             what = "no feasible value" if told and result.goals is not None else "no value"
@@ -299,9 +300,12 @@ def report(
 
     An earlier report of the same study is replaced, a report of another study never. It may take some seconds for a
     study of a thousand trials.
+
+    Its path is printed, and on stderr the answer to "can I stop?".
     """
     from gpmi.run.progress import lasting_console
     from gpmi.views.html import IDS, write
+    from gpmi.views.run_view import RunView
 
     begun: list[str] = []
     with (
@@ -313,7 +317,22 @@ def report(
             begun.append(title)
             status.update(f"writing the report, {len(begun)} of {len(IDS)}: {title}")
 
-        typer.echo(write(study, _report_path(study, address, out), on_section=show))
+        path = _report_path(study, address, out)
+        run = RunView.of(study)
+        written, said = write(run, path, on_section=show), _advice(run)
+    if said is not None:
+        typer.echo(said, err=True)
+    typer.echo(written)
+
+
+def _advice(run: "RunView") -> str | None:
+    """Return the answer to "can I stop?"; None if the model fails, as the report says then."""
+    from gpmi.views.html.overview import advised
+
+    try:
+        return str(advised(run))
+    except Exception:
+        return None
 
 
 def _report_path(study: "Study", address: str, out: Path | None) -> Path:

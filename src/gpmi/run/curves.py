@@ -26,7 +26,7 @@ from gpmi.run.evaluation import (
     NoNumber,
     RaisedInProcess,
     RemoteGenerator,
-    TimedOut,
+    failure_from,
     failure_of,
     number_of,
     record,
@@ -199,7 +199,7 @@ class Curves:
                 if isinstance(item, EndOfCurve):
                     return self.end(trial)
                 if isinstance(item, Failure):
-                    return self._optimizer.fail(trial, item.why)
+                    return record(self._optimizer, trial, item, learns=True)
                 if not self.report(trial, item):
                     break
         except BadCurve as bad:
@@ -235,10 +235,8 @@ class Curves:
     def _advance(self, generator: Generator[Any, Any, Any]) -> Any:
         try:
             return _advance(generator)
-        except (TimedOut, RaisedInProcess) as error:
-            return Failure(str(error))
         except Exception as error:
-            return Failure(f"{type(error).__name__}: {error_message(error)}")
+            return failure_from(error)
 
     def note_cleanup(self, trial: Trial, error: Exception) -> None:
         """Note that f raised when it was stopped; raise the error unless the run learns from failures."""

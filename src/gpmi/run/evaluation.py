@@ -47,6 +47,7 @@ class Failure(NamedTuple):
     """An evaluation without a value."""
 
     why: str
+    remedy: str = ""  # of a mistake that every evaluation would make; a run that has no value yet ends with it
 
 
 class Measured(NamedTuple):
@@ -97,6 +98,18 @@ class WorkerDied(RaisedInProcess):
     """The process of f ended without a result."""
 
 
+class EvaluationFailed(RaisedInProcess):
+    """What a generator raises to end as a failure, with its reason and perhaps a remedy."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.why)
+        self.failure = failure
+
+
+class RepairNeeded(ValueError):
+    """No trial has a value yet, and every evaluation would make the same mistake. Nothing is recorded."""
+
+
 def evaluator(
     f: Callable[[Any], Any], *, learns: bool, timeout: float | None, retries: int = 0
 ) -> Callable[[Any], Any]:
@@ -132,10 +145,17 @@ def drained(f: Callable[[Any], Any], x: Any) -> Any:
 def _catch(f: Callable[[Any], Any], x: Any) -> Any:
     try:
         return f(x)
-    except (TimedOut, RaisedInProcess) as error:
-        return Failure(str(error))
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error_message(error)}")
+        return failure_from(error)
+
+
+def failure_from(error: Exception) -> Failure:
+    """Return the failure that an exception of f stands for."""
+    if isinstance(error, EvaluationFailed):
+        return error.failure
+    if isinstance(error, TimedOut | RaisedInProcess):
+        return Failure(str(error))
+    return Failure(f"{type(error).__name__}: {error_message(error)}")
 
 
 def failure_of(y: Any) -> Failure | None:
@@ -151,9 +171,14 @@ def failure_of(y: Any) -> Failure | None:
 
 
 def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Trial:
-    """Record what f returned. With `learns`, a failure is that of the trial; otherwise it raises an exception."""
+    """Record what f returned. With `learns`, a failure is that of the trial; otherwise it raises an exception.
+
+    A failure with a remedy raises `RepairNeeded` while no trial has a value. The trial stays pending.
+    """
     failure = failure_of(answer) if learns else None
     if failure is not None:
+        if failure.remedy and not any(one.y is not None or one.outputs or one.curve for one in optimizer.trials):
+            raise RepairNeeded(f"{failure.why}\n{failure.remedy}")
         return optimizer.fail(trial, failure.why)
     try:
         if isinstance(answer, Failure):
@@ -434,6 +459,8 @@ def _evaluate_and_send(
             seed_generators()
         answer = f(x)
         message = _send_all(answer, sender) if isinstance(answer, Generator) else _encode(answer)
+    except EvaluationFailed as error:
+        message = _encode(error.failure)
     except BaseException as error:
         message = ("raised", f"{type(error).__name__}: {error_message(error)}")
     sender.send(json.dumps(message).encode())
@@ -496,7 +523,7 @@ def _decode_value(kind: str, content: Any) -> Any:
         values, own = ({name: _decode_number(one) for name, one in part.items()} for part in content[:2])
         return Measured(values, own, tuple(map(_decode_number, content[2]))) if own else values
     if kind == "failure":
-        return Failure(content)
+        return Failure(*content)
     if kind == "other":
         return NoNumber(*content)
     raise RaisedInProcess(content)
@@ -505,7 +532,7 @@ def _decode_value(kind: str, content: Any) -> Any:
 def _encode(y: Any) -> tuple[str, Any]:
     """Encode what f returned for JSON without loss: floats as hexadecimal text."""
     if isinstance(y, Failure):
-        return "failure", y.why
+        return "failure", tuple(y)
     if isinstance(y, Drained):
         return "drained", ([_encode_item(item) for item in y.items], y.error)
     if (outputs := _outputs(y)) is not None:

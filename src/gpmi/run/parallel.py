@@ -18,7 +18,7 @@ from gpmi._support.interrupts import Interrupts
 from gpmi._support.logger import logger
 from gpmi.optimizer import Optimizer
 from gpmi.run.curves import BadCurve, Curves
-from gpmi.run.evaluation import CurveEnd, Drained, Failure, Measured, RaisedInProcess, failure_of, record
+from gpmi.run.evaluation import CurveEnd, Drained, Failure, Measured, RaisedInProcess, RepairNeeded, failure_of, record
 from gpmi.run.pools import Finished, Pool, Yielded
 from gpmi.run.stopping import Stop
 from gpmi.space import SpaceExhausted
@@ -228,6 +228,8 @@ class ParallelLoop:
                     self.curves.end(trial)
                 else:
                     record(self.optimizer, trial, finished.answer, learns=True)
+            except RepairNeeded:
+                continue  # its trial stays pending
             except Exception as error:
                 logger.warning("trial %d returned %r, which was not told: %s", trial.number, finished.answer, error)
 

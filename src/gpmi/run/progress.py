@@ -157,6 +157,8 @@ class ProgressState:
         """The number of evaluations, the budget, and the cost so far."""
         budget = self._optimizer.budget
         count = f"{self.done} evaluations" if budget is None else f"{self.done}/{budget}"
+        if budget is not None and self.done > budget:  # it was lowered
+            count = f"{self.done} evaluations, budget {budget}"
         return count if self._fidelity is None else f"{count}, cost {cost_text(self.spent)}"
 
     @property

@@ -25,6 +25,8 @@ from gpmi.trials.dataframe import Printable
 from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 from gpmi.trials.goals import Goals
 
+NO_RECOMMENDATION = "no recommendation"  # the kind of the event that says why
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Printable):
@@ -72,9 +74,9 @@ class Result(Printable):
                     if is_earning and (missed := untaken_chance(ledger)) is not None:
                         alarm = (*alarm, missed)
             except Exception as error:  # the evaluations must not be lost if the model fails
-                failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
+                failure = (Event(NO_RECOMMENDATION, f"the model failed: {error_message(error)}"),)
         elif told and no_model is not None:
-            failure = (Event("no recommendation", no_model),)
+            failure = (Event(NO_RECOMMENDATION, no_model),)
         return Result(
             x=None if best is None else optimizer.space.copy(best.x),
             y=None if best is None else best.y,
@@ -136,6 +138,10 @@ class Result(Printable):
             f"{count[status]} {status}" for status in ("stopped", "failed", "rejected", "retracted") if count[status]
         ]
         waiting: list[Line] = []
+        single = goals is None or goals.single is not None
+        # Why there is no recommended point is said in its own line.
+        missing = [event.message for event in self.events if event.kind == NO_RECOMMENDATION and single]
+        others_told = [(event.kind, event.message) for event in self.events if event.message not in missing]
         if goals is None:
             found = best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials))
             infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
@@ -144,8 +150,11 @@ class Result(Printable):
             note = ", by the values told" if self.front_analysis is None else ""
             found = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
             others, waiting = [*others, *infeasible_note(self.trials)], waiting_lines(self.trials, goals)
-        if goals is None or goals.single is not None:
-            found = [*found, ("recommended", WholePoint.of(self.recommended))]
+        if single:
+            found = [
+                *found,
+                ("recommended", f"not computed; {missing[0]}" if missing else WholePoint.of(self.recommended)),
+            ]
         evaluations = f"{len(self.trials) - count['rejected']}"
         spent = "" if self.cost is None else f"; cost {cost_text(self.cost)}"
         return [
@@ -155,5 +164,5 @@ class Result(Printable):
             ("stopped", self.reason),
             ("seed", str(self.seed)),
             *(("earlier", str(one)) for one in self.earlier),
-            ("events", event_summary([(event.kind, event.message) for event in self.events])),
+            ("events", event_summary(others_told)),
         ]

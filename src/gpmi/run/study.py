@@ -282,7 +282,8 @@ class Study(Printable):
         """
         optimizer = self.refresh()
         spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
-        return Result.of(optimizer, "budget" if spent else "not ended", no_model=no_model)
+        left = "it has no budget" if optimizer.budget is None else f"its budget of {optimizer.budget} is not used up"
+        return Result.of(optimizer, "budget" if spent else f"not known; {left}", no_model=no_model)
 
     @overload
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path: ...

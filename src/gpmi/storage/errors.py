@@ -7,6 +7,14 @@ class StudyError(Exception):
     """The database of a study cannot be used: the message says why and what to do. Nothing is half-written."""
 
 
+class OtherSettings(ValueError):
+    """The study has other settings than those given. `difference` says which; the message has a remedy, too."""
+
+    def __init__(self, difference: str, remedy: str) -> None:
+        super().__init__(f"{difference}; {remedy}")
+        self.difference = difference
+
+
 class Unavailable(StudyError):
     """The database did not answer, or another process held its lock: this may pass by itself."""
 

@@ -14,7 +14,7 @@ from gpmi.optimizer import Optimizer
 from gpmi.space import Space
 from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
-from gpmi.storage.errors import StudyError
+from gpmi.storage.errors import OtherSettings, StudyError
 from gpmi.storage.platforms import own_platform
 from gpmi.storage.serialization import arguments, checked_names, contradiction, described, is_unicode, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
@@ -64,7 +64,7 @@ def open_study(
     wrong = contradiction(_description(stored, name), space, given)
     if wrong is not None:
         database.close()
-        raise ValueError(f"{wrong}; leave it out to continue the study {name!r}, or give another name or file")
+        raise OtherSettings(wrong, f"leave it out to continue the study {name!r}, or give another name or file")
     if isinstance(space, Mapping):
         optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
     optimizer.refresh()

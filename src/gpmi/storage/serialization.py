@@ -44,6 +44,8 @@ POLICIES = {
     for name, kind in vars(policies).items()
     if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind not in ABSTRACT
 }
+OTHER_SPACE = "space is another one: "
+DIFFERENCES = 3  # parameters that differ, of which a message tells at most; our choice
 # The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
     name: one.default for name, one in inspect.signature(Optimizer).parameters.items() if name not in ("self", "space")
@@ -128,7 +130,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         ours, theirs = (_without_features(one) for one in (space_to_json(space), description["space"]))
         if text_of(_essence(ours)) == text_of(_essence(theirs)):
             return "the features of the space differ from those of the study; open it without a space, or with the same"
-        return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
+        return f"{OTHER_SPACE}{_difference(Space.of(space), Space.of(space_from_json(description['space'])))}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
         if value is None or name in ("budget", "units"):  # units are labels
@@ -151,6 +153,35 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         elif text_of(own) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
+
+
+def _difference(ours: Space, theirs: Space) -> str:
+    """Say which parameters of two spaces differ, and how."""
+    if not isinstance(ours, Parameters) or not isinstance(theirs, Parameters):
+        return f"it is {ours!r}, but that of the study is {theirs!r}"
+    here, there = ({name: one for name, one in zip(_names(x), x.parameters, strict=True)} for x in (ours, theirs))
+    found = [f"{name} is not in the study" for name in here if name not in there]
+    found += [f"{name} is missing, which the study has" for name in there if name not in here]
+    for name in (one for one in here if one in there):
+        pair = [_essential_fields(_parameter_to_json(name, one)) for one in (here[name], there[name])]
+        if text_of(pair[0]) != text_of(pair[1]):
+            own, other = _briefly(here[name], there[name])
+            found.append(f"{name} is {own}, but that of the study is {other}")
+    if not found:
+        return f"its parameters are {', '.join(here)}, but those of the study are {', '.join(there)}, in this order"
+    more = f", and {len(found) - DIFFERENCES} more differences" if len(found) > DIFFERENCES else ""
+    return "; ".join(found[:DIFFERENCES]) + more
+
+
+def _briefly(*parameters: Any) -> list[str]:
+    """Format two parameters: by their bounds or options if these differ, otherwise in full."""
+    short = [
+        f"[{one.lo:.12g}, {one.hi:.12g}]" if isinstance(one, Real | Int)
+        else shown(list(one.options)) if isinstance(one, Choice) else repr(one)
+        for one in parameters
+    ]  # fmt: skip
+    same_kind = type(parameters[0]) is type(parameters[1])
+    return short if same_kind and short[0] != short[1] else [repr(one) for one in parameters]
 
 
 def _goals_of(description: Mapping[str, Any], options: Mapping[str, Any]) -> Any:

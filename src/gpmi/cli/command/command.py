@@ -17,7 +17,8 @@ from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.cli.command import program
 from gpmi.cli.command.curves import PrintedCurve, Value
-from gpmi.cli.command.reading import NoValue, PatternTimedOut, Reading
+from gpmi.cli.command.reading import BadFormat, NoValue, PatternTimedOut, Reading
+from gpmi.cli.command.remedy import remedy
 from gpmi.cli.command.templates import (
     OWN,
     Template,
@@ -28,7 +29,7 @@ from gpmi.cli.command.templates import (
     text_of,
     variable,
 )
-from gpmi.run.evaluation import Failure, Measured, RaisedInProcess
+from gpmi.run.evaluation import EvaluationFailed, Failure, Measured
 
 QUOTED = 120  # characters of a program's last line that the reason of a failure quotes; our choice
 
@@ -36,7 +37,7 @@ QUOTED = 120  # characters of a program's last line that the reason of a failure
 Reports: TypeAlias = Generator[tuple[int, Value], None, None]
 
 
-class ProgramFailed(RaisedInProcess):
+class ProgramFailed(EvaluationFailed):
     """A program that reports steps has no value in the end; the message is the reason."""
 
 
@@ -101,11 +102,11 @@ class Command:
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
-            except PatternTimedOut as error:
-                return Failure(str(error))
             except NoValue as error:
-                why = _reason(error, attempt)
-        return Failure(why)
+                failure = _failure(error, attempt)
+                if isinstance(error, PatternTimedOut):
+                    break
+        return failure
 
     def _reports(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
         """Yield the steps of an evaluation with their values, the last one when the program has ended well."""
@@ -113,11 +114,11 @@ class Command:
             try:
                 yield from self._steps_once(point, curve, cancelled)
                 return
-            except PatternTimedOut as error:
-                raise ProgramFailed(str(error)) from None
             except NoValue as error:
-                why = _reason(error, attempt)
-        raise ProgramFailed(why)
+                failure = _failure(error, attempt)
+                if isinstance(error, PatternTimedOut):
+                    break
+        raise ProgramFailed(failure)
 
     def _once(self, point: Mapping[str, Any], cancelled: Callable[[], bool]) -> Measured:
         with self._prepared(point) as (argv, how, result):
@@ -126,7 +127,8 @@ class Command:
             except (OSError, ValueError) as error:  # a text with a zero byte is a ValueError
                 raise self._not_started(argv, error) from None
             self._check_end(ended)
-            return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
+            with self._advised(ended.output):
+                return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
 
     def _steps_once(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
         curve.restart()
@@ -141,9 +143,11 @@ class Command:
                         break
                     except (OSError, ValueError) as error:
                         raise self._not_started(argv, error) from None
-                    yield from curve.reports(lines, cancelled)
+                    with self._advised(b"\n".join(lines)):
+                        yield from curve.reports(lines, cancelled)
             self._check_end(ended)
-            value = curve.final(ended, result, cancelled)
+            with self._advised(ended.output):
+                value = curve.final(ended, result, cancelled)
         assert self.steps is not None
         yield int(point[self.steps[0]]), value
 
@@ -157,6 +161,15 @@ class Command:
             values = {name: text_of(value) for name, value in point.items()}
             argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | own)
             yield argv, {"cwd": self.cwd, "env": self._environment(values, own), "timeout": self.timeout}, result
+
+    @contextmanager
+    def _advised(self, output: bytes) -> Iterator[None]:
+        """Add the remedy to an error about this output."""
+        try:
+            yield
+        except BadFormat as error:
+            error.remedy = remedy(self.reading, output, steps=self.steps is not None)
+            raise
 
     def _not_started(self, argv: Sequence[str], error: Exception) -> NoValue:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -175,8 +188,10 @@ class Command:
         return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
 
 
-def _reason(error: NoValue, attempt: int) -> str:
-    return str(error) if not attempt else f"{error} (attempt {attempt + 1})"
+def _failure(error: NoValue, attempt: int) -> Failure:
+    counts = attempt > 0 and not isinstance(error, PatternTimedOut)
+    why = f"{error} (attempt {attempt + 1})" if counts else str(error)
+    return Failure(why, error.remedy if isinstance(error, BadFormat) else "")
 
 
 def _describe_end(ended: program.Ended) -> str:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from gpmi._support.text import shortened
 from gpmi.cli.command.program import Ended
-from gpmi.cli.command.reading import NUMBER, QUOTED, NoValue, Reading
+from gpmi.cli.command.reading import NUMBER, QUOTED, BadFormat, NoValue, Reading
 
 Value: TypeAlias = float | Mapping[str, float]
 
@@ -59,7 +59,7 @@ class PrintedCurve:
         if self._reading.finds_steps:
             for text, fields in self._reading.matches(b"\n".join(lines), cancelled):
                 if _STEP.fullmatch(text) is None:
-                    raise NoValue(f"its step is {shortened(text, QUOTED)}, not a whole number")
+                    raise BadFormat(f"its step is {shortened(text, QUOTED)}, not a whole number")
                 with _named(int(text)):
                     value = self._reading.of_object(fields).y
                 yield int(text), value
@@ -92,4 +92,4 @@ def _named(step: int) -> Iterator[None]:
     try:
         yield
     except NoValue as error:
-        raise NoValue(f"step {step}: {error}") from None
+        raise type(error)(f"step {step}: {error}") from None

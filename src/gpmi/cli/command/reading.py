@@ -34,7 +34,13 @@ class NoValue(Exception):
     """There is no value; the message is the reason."""
 
 
-class PatternTimedOut(NoValue):
+class BadFormat(NoValue):
+    """The output is not what the study file says, so that of every evaluation may be unreadable."""
+
+    remedy = ""  # what to do about it
+
+
+class PatternTimedOut(BadFormat):
     """The pattern took too long on the output, as it would again."""
 
 
@@ -108,7 +114,7 @@ class Reading:
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         if last is None:
             what = "the value" if len(self.outputs) < 2 else "a JSON object with the outputs"
-            raise NoValue(f"it wrote no output, whose last line should be {what}")
+            raise BadFormat(f"it wrote no output, whose last line should be {what}")
         return self.of_text(last, "its last line")
 
     def of_text(self, text: str, what: str = "its value") -> Measured:
@@ -117,7 +123,7 @@ class Reading:
             return self.of_object(_parsed(text))
         if len(self.outputs) > 1:
             example = ", ".join(f'"{name}": ...' for name in self.outputs.values())
-            raise NoValue(f"{what} is {shortened(text, QUOTED)}; a JSON object {{{example}}} is needed")
+            raise BadFormat(f"{what} is {shortened(text, QUOTED)}; a JSON object {{{example}}} is needed")
         return self.of_object({self._first: text}) if self.outputs else Measured(_number("y", text))
 
     @property
@@ -158,7 +164,7 @@ class Reading:
             except NoValue as error:
                 if name in self.watched:
                     continue
-                raise NoValue(f"{own}: {error}") from None
+                raise type(error)(f"{own}: {error}") from None
             value = found.first if found.groups.get(own) is None else found.groups[own]
             if value is not None:
                 fields[own] = value
@@ -220,7 +226,7 @@ def _last(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool])
     found = _search(pattern, output, cancelled)
     if not found:
         where = "the last part of its output" if cut else "its output"
-        raise NoValue(f"no line of {where} matches {shortened(repr(pattern), QUOTED)}")
+        raise BadFormat(f"no line of {where} matches {shortened(repr(pattern), QUOTED)}")
     return found[-1]
 
 
@@ -237,11 +243,11 @@ def _search(
             "repetition such as (a+)+"
         ) from None
     except (OSError, ValueError) as error:
-        raise NoValue(f"the pattern {shown} cannot be applied to its output ({error})") from None
+        raise BadFormat(f"the pattern {shown} cannot be applied to its output ({error})") from None
 
 
-def _missing(name: str, fields: Mapping[str, Any]) -> NoValue:
-    return NoValue(f"{name} is missing in its result, which has {shortened(str(list(fields)), QUOTED)}")
+def _missing(name: str, fields: Mapping[str, Any]) -> BadFormat:
+    return BadFormat(f"{name} is missing in its result, which has {shortened(str(list(fields)), QUOTED)}")
 
 
 def _one_of(names: Collection[str]) -> str:
@@ -252,13 +258,15 @@ def _object_in(file: Path) -> Mapping[str, Any]:
     """Read the JSON object of a result file, of at most LARGEST_FILE bytes."""
     try:
         if not file.is_file():  # reading a pipe would block
-            raise NoValue("it wrote no result file, whose path is in GPMI_RESULT_FILE")
+            raise BadFormat("it wrote no result file, whose path is in GPMI_RESULT_FILE")
         with file.open("rb") as opened:
             data = opened.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise NoValue(f"its result file cannot be read ({error.strerror})") from None
+        raise BadFormat(f"its result file cannot be read ({error.strerror})") from None
     if len(data) > LARGEST_FILE:
-        raise NoValue(f"its result file has more than {LARGEST_FILE // 1024} kB; write a JSON object of a few numbers")
+        raise BadFormat(
+            f"its result file has more than {LARGEST_FILE // 1024} kB; write a JSON object of a few numbers"
+        )
     return _parsed(data.decode("utf-8", errors="replace"))
 
 
@@ -266,9 +274,9 @@ def _parsed(text: str) -> Mapping[str, Any]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
-        raise NoValue(f"its result is not JSON: {shortened(text, QUOTED)}") from None
+        raise BadFormat(f"its result is not JSON: {shortened(text, QUOTED)}") from None
     if not isinstance(parsed, dict):
-        raise NoValue(f"its result is {shortened(text, QUOTED)}; a JSON object such as {{'y': 0.5}} is needed")
+        raise BadFormat(f"its result is {shortened(text, QUOTED)}; a JSON object such as {{'y': 0.5}} is needed")
     return parsed
 
 
@@ -277,7 +285,8 @@ def _number(name: str, given: Any) -> float:
     if isinstance(given, str) and NUMBER.fullmatch(given.strip()):
         given = float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise NoValue(f"{name} is {shortened(repr(given), QUOTED)}, not a number")
+        kind = NoValue if given is None else BadFormat  # null says that there is no value
+        raise kind(f"{name} is {shortened(repr(given), QUOTED)}, not a number")
     try:
         value = float(given)
     except OverflowError:

@@ -83,7 +83,7 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 
 # When to stop before the budget is spent: when the first of these is met.
 [stop]
-target = 0.001              # a value at least this good was observed
+# target = 0.001            # a value at least this good was observed: at most this for "min", at least for "max"
 # seconds = 3600
 # stagnation = 20           # this many values brought no new best one
 # gain_below = 0.01         # ten more evaluations probably improve it by less than this, in units of the value

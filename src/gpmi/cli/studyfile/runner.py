@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 def open_study(file: StudyFile) -> Study:
     """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
+    from gpmi.storage.errors import OtherSettings
+    from gpmi.storage.serialization import OTHER_SPACE
 
-    opened = study(file.database, file.name, space=dict(file.parameters), **file.options)
+    try:
+        opened = study(file.database, file.name, space=dict(file.parameters), **file.options)
+    except OtherSettings as error:
+        raise StudyFileError(f"{file.path}: {error.difference.removeprefix(OTHER_SPACE)}; {_remedy(file)}") from None
     if file.goals is None and opened.optimizer.goals is not None:
         opened.close()
         raise StudyFileError(
@@ -33,6 +38,18 @@ def open_study(file: StudyFile) -> Study:
             "it a table [goals], or another name"
         )
     return opened
+
+
+def _remedy(file: StudyFile) -> str:
+    """Say what to do about a file that no longer fits to its study."""
+    from gpmi.storage.opening import names_in
+
+    undo = f"undo this change to continue the study {file.name!r}"
+    if "://" in file.database or len(names_in(file.database)) > 1:
+        return f'{undo}, or set name = "..." in the file to begin another one'
+    old = os.path.relpath(file.database, file.path.parent)
+    other = f'{undo}, or set database = "..." in the file to begin another one'
+    return f'{other}; to take its values along, add the table [earlier] with before = "{old}"'
 
 
 def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Result:

@@ -88,7 +88,10 @@ def _syntax(path: Path, message: str, text: str) -> str:
     found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message)
     if found is None:
         return f"{path}:{text.count(chr(10)) + 1}: {message}; fix the TOML"
-    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; fix the TOML"
+    line = text.splitlines()[int(found[2]) - 1 : int(found[2])]
+    quotes = "\\" in "".join(line) and "\\" in found[1]
+    remedy = r"write patterns in single quotes, as in 'loss: (\S+)'" if quotes else "fix the TOML"
+    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; {remedy}"
 
 
 # The schema

@@ -19,8 +19,27 @@ from gpmi.views.html.tradeoffs import compared
 from gpmi.views.run_view import RunView
 
 ADVICE = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model"}
-STATUSES = ("told", "stopped", "pending", "failed", "rejected", "retracted")
+# How many trials of each status, in words; a rejected point was not evaluated.
+STATUSES = {
+    "told": "with a value",
+    "stopped": "stopped early",
+    "failed": "failed",
+    "pending": "without a result yet",
+    "retracted": "retracted",
+}
+WHY = 200  # characters of the reason for failures, at most
 NAME = 40  # characters of the name of an output, at most
+
+
+class Advised(NamedTuple):
+    """What to do next, and why."""
+
+    what: str
+    why: str
+    kind: str  # a class of the style sheet
+
+    def __str__(self) -> str:
+        return f"{self.what}. {sentence(self.why)}"
 
 
 class NamedPoint(NamedTuple):
@@ -37,15 +56,15 @@ class NamedPoint(NamedTuple):
 
 def found(run: RunView) -> Markup:
     """Return the best and the recommended point, in words and as a table of their coordinates."""
-    best, counts = run.best, run.counts
-    outcomes = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
-    parts = [tag("p", f"{len(run.trials)} trials: {outcomes or 'none so far'}.", _reached(run), _end_of_run(run))]
+    best = run.best
+    parts = [tag("p", _outcomes(run), _reached(run), _end_of_run(run))]
     if run.has_front:
         return joined(*parts, *_found_front(run))
     if best is None:
         rules = "constraints" if run.goals is None else "limits"
         why = f"There is no value that satisfies its {rules}." if run.told else "There is no value yet."
-        return joined(*parts, tag("p", why))
+        failed = _all_failed(run)
+        return joined(*parts, tag("p", why if failed is None else sentence(failed)))
     largest = "largest" if run.goal == "max" else "smallest"
     feasible = " feasible" if best.constraints or (run.goals is not None and run.goals.limits) else ""
     label = "" if best.label is None else f", row {best.label}"
@@ -61,7 +80,7 @@ def found(run: RunView) -> Markup:
     points = [NamedPoint("best observed", best.x, dict(best.outputs))]
     if run.ledger is not None:
         same = _exact_point(run, best.x) == _exact_point(run, run.recommended)
-        which = "the same point" if same else "the point with the best posterior mean"
+        which = "the same point" if same else "the point where the model's mean is best"
         parts += [tag("p", f"If {run.value_name} is noisy, use {which}. ", *_believed(run, run.ledger))]
         points += [] if same else [NamedPoint("recommended", run.recommended, _expected(run))]
     else:
@@ -75,7 +94,7 @@ def _found_front(run: RunView) -> list[Markup]:
     assert goals is not None
     if not run.front:
         what = "has all objectives, keeps all limits and is acceptable" if run.told else "has a value"
-        return [tag("p", f"No trial {what} yet.")]
+        return [tag("p", sentence(_all_failed(run) or f"no trial {what} yet"))]
     count, told = len(run.front), len(run.told)
     are = "1 is" if count == 1 else f"{count} are"
     elsewhere = "no other trial is better in one objective without being worse in another"
@@ -149,6 +168,30 @@ def _exact_point(run: RunView, x: Point) -> list[str]:
     return [exact(value) for value in run.values(x)]
 
 
+def _outcomes(run: RunView) -> str:
+    """Return how many evaluations there are, and how they ended."""
+    counts = run.counts
+    count, rejected = len(run.trials) - counts["rejected"], counts["rejected"]
+    found = [f"{counts[status]} {words}" for status, words in STATUSES.items() if counts[status]]
+    text = f"{count} evaluation{'s' * (count != 1)}"
+    if count > 1 and len(found) == 1:
+        text += f", all {found[0].partition(' ')[2]}"
+    elif found:
+        text += f": {', '.join(found)}" if count > 1 else f", {found[0].partition(' ')[2]}"
+    return f"{text}{f'; {rejected} more rejected' if rejected else ''}."
+
+
+def _all_failed(run: RunView) -> str | None:
+    """Return that every evaluation has failed, and the most frequent reason; None if it is otherwise."""
+    reasons = Counter(trial.why or "no reason given" for trial in run.trials if trial.status == "failed")
+    if not reasons or any(trial.status in ("told", "stopped") or trial.curve for trial in run.trials):
+        return None
+    (why, times), count = reasons.most_common(1)[0], run.counts["failed"]
+    every = "The only evaluation failed" if count == 1 else f"All {count} evaluations failed"
+    most = "" if times == count else f"{times} times "
+    return f"{every}: {most}{shortened(why, WHY)}"
+
+
 def _reached(run: RunView) -> str:
     """Return how many values are at the target of the fidelity; nothing if there is none."""
     fidelity = run.space.fidelity
@@ -185,13 +228,26 @@ def _points(run: RunView, points: Sequence[NamedPoint]) -> Markup:
 # What to do next
 
 
+def advised(run: RunView) -> Advised:
+    """Return the advice of the ledger, or what to do where there is none."""
+    front = run.front_ledger is not None and run.front_ledger.n
+    ledger = run.front_ledger if front else run.ledger
+    if ledger is not None:
+        what = ledger.advice.what
+        return Advised(ADVICE[what], ledger.advice.why, what.replace(" ", "-"))
+    failed = _all_failed(run)
+    if failed is not None:
+        return Advised("Find out why evaluations fail", failed, "distrust")
+    return Advised(ADVICE["go on"], "there is no model yet; a value is needed first", "go-on")
+
+
 def advice(run: RunView) -> Markup:
     """Return the advice of the ledger and the numbers behind it."""
     if run.front_ledger is not None and run.front_ledger.n:
-        return _front_advice(run.front_ledger)
+        return _front_advice(run, run.front_ledger)
     if run.ledger is None:
-        return advice_line("go on", "there is no model yet; tell a value first")
-    ledger, advised = run.ledger, run.ledger.advice
+        return _advice_line(run)
+    ledger = run.ledger
     regret, lock_in = ledger.regret(), ledger.lock_in
     statistics = [
         ("simple regret", regret.in_words[0]),
@@ -202,8 +258,8 @@ def advice(run: RunView) -> Markup:
     f = run.function_name
     defined = f"max {f} - {f}(recommended)." if run.goal == "max" else f"{f}(recommended) - min {f}."
     return joined(
-        advice_line(advised.what, advised.why),
-        _lines("Can I stop?", ledger.answer()[1:] or ledger.answer()),  # the advice above is the first line
+        _advice_line(run),
+        _answer(ledger),
         tag(
             "details",
             tag("summary", "For statisticians"),
@@ -213,7 +269,7 @@ def advice(run: RunView) -> Markup:
     )
 
 
-def _front_advice(ledger: FrontLedger) -> Markup:
+def _front_advice(run: RunView, ledger: FrontLedger) -> Markup:
     """Return the advice for a front and the numbers behind it."""
     missing = ledger.missing
     left = f"at most {rough(missing.interval()[1])} with probability 95 %, median {rough(missing.median)}"
@@ -227,8 +283,8 @@ def _front_advice(ledger: FrontLedger) -> Markup:
     ]
     meaning = "The hypervolume is the volume of what the front dominates, from the reference on: the more, the better."
     return joined(
-        advice_line(ledger.advice.what, ledger.advice.why),
-        _lines("Can I stop?", ledger.answer()[1:] or ledger.answer()),  # the advice above is the first line
+        _advice_line(run),
+        _answer(ledger),
         tag(
             "details",
             tag("summary", "For statisticians"),
@@ -238,14 +294,26 @@ def _front_advice(ledger: FrontLedger) -> Markup:
     )
 
 
+def _answer(ledger: Ledger | FrontLedger) -> Markup:
+    """Return the numbers behind the advice; a sentence is not cut into two cells."""
+    lines = ledger.answer()[1:] or ledger.answer()  # the advice is the first line
+    cut = "evaluations "
+    whole = [
+        (f"{name} {cut}".strip(), text.removeprefix(cut)) if text.startswith(cut) else (name, text)
+        for name, text in lines
+    ]
+    return _lines("Can I stop?", whole)
+
+
 def _lines(title: str, lines: Sequence[tuple[str, str]]) -> Markup:
     rows = [[tag("th", name, scope="row"), tag("td", text, class_="words")] for name, text in lines]
     return simple_table(title, ["quantity", "value"], rows)
 
 
-def advice_line(what: str, why: str) -> Markup:
-    """Return the advice in one paragraph: "stop", "go on" or "distrust", and why."""
-    return tag("p", tag("strong", f"{ADVICE[what]}. "), sentence(why), class_=f"advice {what.replace(' ', '-')}")
+def _advice_line(run: RunView) -> Markup:
+    """Return the advice in one paragraph."""
+    said = advised(run)
+    return tag("p", tag("strong", f"{said.what}. "), sentence(said.why), class_=f"advice {said.kind}")
 
 
 # About this run

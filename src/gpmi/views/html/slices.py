@@ -39,7 +39,8 @@ def slices(run: RunView) -> Markup | None:
 def _lead(run: RunView, views: Sequence[RunView]) -> tuple[Markup, Markup]:
     """Return what the pictures show, and the meaning of their marks."""
     count, what = len(views[0].active_axes(POINTS)), run.function_name if run.goals is None else "an output"
-    text = f"How {what} changes with one parameter while the others stay at {views[0].centre} (the star)."
+    text = f"How {what} changes with one parameter while the others stay at {views[0].centre} (the star). "
+    text += "The curves hold at these other settings; at others they may differ."
     mixed = " and ".join(", ".join(one.names) for one in run.mixtures)
     text += f" When one of {mixed} rises, the others of the mixture fall in proportion." if mixed else ""
     more = f" The {MAX_SLICES} most important parameters of {count} are drawn." if count > MAX_SLICES else ""
@@ -115,7 +116,8 @@ def _slice(run: RunView, y: Scale, alone: bool, axis: Axis, rows: Array, bounds:
     chart.add(star(float(chart.x(here)), float(y(run.mean(row[None])[0]))))
     value = axis.labels[int(here)] if axis.labels is not None and np.isfinite(here) else rounded(here)
     lo, hi = float(np.nanmin(mu)), float(np.nanmax(mu))
-    span = f"{f} is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} along it"
+    ends = " and ".join(round_to_sd(end, hi - lo) for end in (lo, hi))
+    span = f"{f} is believed to lie between {ends} along it, at these other settings"
     return figure(
         chart.svg(
             f"{f} along {axis.name}",
