@@ -145,8 +145,10 @@ class Nearest(NamedTuple):
     @classmethod
     def of(cls, found: Regrets, levels: Sequence[int]) -> Nearest | None:
         """Return the next tool with noise of these levels, or None as long as there are no pairs."""
+        if (US, ANYWHERE) not in found:
+            return None
         gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
-        if (US, ANYWHERE) not in found or not gaps:
+        if not gaps:
             return None
         key = min(gaps, key=lambda key: float(gaps[key].mean()))
         return cls(float(np.nanmean(found[US, ANYWHERE][:, list(levels)])), key[0], gaps[key])

@@ -145,7 +145,7 @@ def promises(runs: Runs) -> list[Verdict]:
             shares[lowest][0] >= 0.6,
             f"lowest {lowest}, {shares[lowest][0]:.0%}",
         ),
-        Verdict("on no problem worse than the median peer", not worse, ", ".join(worse) or "none"),
+        Verdict("on no problem worse than the middle one of the other tools", not worse, ", ".join(worse) or "none"),
         Verdict("at least third on R_T/T", place <= 3, f"place {place} of {len(means)}"),
     ]
     earning = Verdict("earn: first on R_T/T", *_first(runs.without(US).ranks("mean"), EARN, "{:.2f}"))
@@ -169,7 +169,8 @@ def cost_verdicts(costs: Costs) -> list[Verdict]:
     ours = costs.seconds.get(US, {})
     result = []
     for share, sizes in ((10, (20, 50, 100, 200)), (40, (500, 1000))):
-        claim = f"CPU per suggestion at most 1/{share} of the cheapest GP peer's at n = {', '.join(map(str, sizes))}"
+        after = " and ".join(f"{n:,}" for n in sizes[:: len(sizes) - 1])
+        claim = f"CPU per suggestion at most 1/{share} of that of the next Gaussian process, after {after} values"
         known = [(n, ours[n], found) for n in sizes if n in ours and (found := costs.cheapest(n)) is not None]
         held = all(us <= c / share for _, us, (_, c) in known) if len(known) == len(sizes) else None
         shown = [part for part in known if held is not False or part[1] > part[2][1] / share]
@@ -348,7 +349,7 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
         figures = ", ".join(dict.fromkeys(named))
         if figures:
             failing = sum(not verdict.holds for verdict in found)
-            broken.append(f'"{claim}", in {failing} of {len(found)} settings ({figures})')
+            broken.append(f'"{claim}" ({figures}, in {failing} of {len(found)} settings of start, budget and problems)')
     others = [*cost_verdicts(costs), bbob.verdict(), *recommended.verdicts()]
     broken += [f'"{verdict.claim}" ({verdict.figures})' for verdict in others if verdict.holds is False]
     absent = [f'"{verdict.claim}"' for verdict in others if verdict.holds is None]

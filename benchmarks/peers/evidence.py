@@ -35,7 +35,8 @@ class Solved:
         has: dict[str, dict[str, list[comparison.Run]]] = {peer: {} for peer in runs.peers}
         for run in runs.rows:
             has[run.peer].setdefault(run.problem, []).append(run)
-        drawn = tuple(peer for peer in runs.peers if len(has[peer]) >= len(runs.problems) - LACKING)
+        enough = len(runs.problems) - LACKING
+        drawn = tuple(peer for peer in runs.peers if len(has[peer]) >= enough and peer != EARN)  # an aim, not a tool
         common = tuple(name for name in runs.problems if all(name in has[peer] for peer in drawn))
         when = {peer: [np.array([needed(runs, run) for run in has[peer][name]]) for name in common] for peer in drawn}
         return Solved(drawn, common, when)
@@ -99,6 +100,7 @@ def draw(solved: Solved, costs: Costs) -> None:
     left.set(
         xlim=(1, len(steps)), ylim=(0, None), xlabel="evaluations", ylabel="runs within 1 % of the best value, in %"
     )
+    left.text(2, left.get_ylim()[1], "bands: with other problems of this kind, 95 %", fontsize=8, color="0.4", va="top")
     left.set_title("How often the best point is found", loc="left", fontweight="bold")
     label_ends(left, final, len(steps))
     last = {}
@@ -127,8 +129,7 @@ def label_ends(axis: Any, ends: dict[str, float], x: float) -> None:
         style = colours([peer])[peer]
         weight = "bold" if peer == US else "normal"
         at = {"xytext": (x * 1.03, y), "textcoords": "data", "annotation_clip": False, "va": "center"}
-        name = 'gpmi aim="earn"' if peer == EARN else peer
-        text = f"{name}, {ends[peer]:.0f} %"
+        text = f"{peer}, {ends[peer]:.0f} %"
         axis.annotate(text, (x, ends[peer]), color=style["color"], fontweight=weight, fontsize=9, **at)
 
 

@@ -110,7 +110,8 @@ def test_gpmi_must_beat_every_choice_of_every_other_tool(tmp_path: Path, monkeyp
     monkeypatch.setattr(recommended, "RUNS", runs)
     monkeypatch.setattr(recommended, "PROBLEMS", ("branin",))
     monkeypatch.setattr(recommended, "LEVELS", ("0.1", "1"))
-    assert [verdict.holds for verdict in recommended.verdicts()] == [None]
+    assert [verdict.holds for verdict in recommended.verdicts()] == [None] * 3
+    assert recommended.sentence() == "not measured yet"
     for seed, level in ((0, "0.1"), (1, "0.1"), (0, "1")):
         run = recommended.Run("gpmi", "branin", level, seed)
         runs.append(recommended.row(run, "done", 0.0) | {"observed": "0.5", "anywhere": "0.2"})
@@ -121,6 +122,10 @@ def test_gpmi_must_beat_every_choice_of_every_other_tool(tmp_path: Path, monkeyp
     over_all, low, high = recommended.verdicts()
     assert over_all.holds and low.holds and not high.holds
     assert "next Emukit EI +0.2000 ± 0.0000 on 2 pairs" in low.figures
+    assert (
+        "gives away 20% of what" in recommended.sentence()
+        and "Emukit EI, 10 ± 10.0 points more" in recommended.sentence()
+    )
 
 
 # BBOB
