@@ -311,7 +311,7 @@ def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[st
     ours, theirs = (float(solved.share(peer)[-1]) for peer in (US, solved.next_best))
     first = ours >= theirs
     title, place = ("It finds the best point more often", "next") if first else ("How often it finds the best", "best")
-    count = f"{solved.runs:,} runs of {len(solved.peers)} tools on {len(solved.problems)} problems"
+    count = f"{solved.runs:,} runs of {len(solved.peers)} methods on {len(solved.problems)} problems"
     outside = bbob.verdict()
     tests = f"[{len(bbob.RUNS.rows()):,} runs]({folder}bbob.md)"
     advice = f"[{len(recommended.RUNS.rows()):,} runs]({folder}recommended.md)"

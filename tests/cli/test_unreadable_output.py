@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import tomllib
 from pathlib import Path
@@ -16,8 +17,9 @@ from typer.testing import CliRunner
 import gpmi
 from gpmi import cli
 from gpmi.cli.command import Command, Reading
+from gpmi.cli.command.command import ProgramFailed
 from gpmi.cli.command.remedy import pattern, remedy
-from gpmi.run.evaluation import Failure
+from gpmi.run.evaluation import Failure, RepairNeeded, record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs run in groups of processes of POSIX")
 
@@ -75,7 +77,7 @@ def test_the_first_output_that_cannot_be_read_ends_the_run_and_its_point_is_give
         f"gpmi: the program ran, but its value cannot be read: y is 'yield: {x}', not a number\n",
         f"Its last line: yield: {x}\nLet it print only the number as its last line; or write",
         "    pattern = 'yield:\\s*(\\S+)'\n",
-        "Nothing was recorded: repair it, and run the same command again.\n",
+        "This output was not recorded: repair it, and run the same command again.\n",
     ):
         assert words in ended.stderr
     with gpmi.study("study.db") as study:
@@ -198,9 +200,29 @@ def test_whatever_a_program_writes_there_is_a_remedy_that_is_toml(output: bytes)
 
 def test_only_an_output_that_cannot_be_read_has_a_remedy() -> None:
     def failure(program: str) -> Failure:
-        answer = Command(program, ("x",))({"x": 1.0})
+        answer = Command(program, ("x",), repairable=True)({"x": 1.0})
         assert isinstance(answer, Failure)
         return answer
 
     assert failure("echo done").remedy and failure("true").remedy
     assert not any(failure(one).remedy for one in ("exit 1", "echo nan", "echo 1e300", "kill -9 $$"))
+
+
+def test_a_command_in_python_has_no_remedy_and_fails_as_others_do() -> None:
+    result = gpmi.minimize(Command("echo bad", ("x",)), {"x": (0.0, 1.0)}, budget=3, seed=0, on_failure="learn")
+    assert [trial.status for trial in result.trials] == ["failed"] * 3
+
+
+def test_values_of_other_processes_count(folder: Path) -> None:
+    failure = Failure("y is 'bad'", "print a number")
+    with (
+        gpmi.study("s.db", "s", space={"x": (0.0, 1.0)}, goal="min", seed=0) as first,
+        gpmi.study("s.db", "s") as other,
+    ):
+        trial = first.ask()
+        with pytest.raises(RepairNeeded):
+            record(first.optimizer, trial, failure, learns=True)
+        other.tell({"x": 0.5}, 1.0)
+        assert record(first.optimizer, trial, failure, learns=True).status == "failed"
+    error = pickle.loads(pickle.dumps(ProgramFailed(failure)))
+    assert error.failure == failure and str(error) == failure.why

@@ -37,7 +37,7 @@ def test_an_impossible_result_is_questioned_and_saved_if_it_comes_again(tmp_path
         answer = send(client, asked(client, 3), "/results", **{"y-0": "940", "y-1": "94.0"})
         words = text_of(answer)
         assert answer.status_code == 400 and "1 result saved, 1 not: trial 0." in words and 'href="#y-0"' in answer.text
-        assert f"{QUESTION} Save results again if it really is 940." in words
+        assert f"{QUESTION} “Save results” again if it really is 940." in words
         assert values(client) == [None, 94.0, None] and "Please check" not in words
         fields = Page(answer.text).form("/results").fields
         assert fields["y-0"] == "940" and fields["sure-y-0"] == "940" and "sure-y-2" not in fields
@@ -71,7 +71,7 @@ def test_measurements_of_ones_own_and_corrections_are_questioned(tmp_path: Path)
     with client_for(create_study(tmp_path, bounds=(0, 100))) as client:
         own = {"own-temperature": "50", "own-catalyst": "A", "own-result": "940"}
         answer = send(client, client.get(AT), "/observe", **own)
-        assert answer.status_code == 400 and f"{QUESTION} Add it again" in text_of(answer) and values(client) == []
+        assert answer.status_code == 400 and f"{QUESTION} “Add it” again" in text_of(answer) and values(client) == []
         assert "Nothing was saved: 940 is above 100" in text_of(answer) and 'href="#own-result"' in answer.text
         follow(client, send(client, answer, "/observe"))
         assert values(client) == [940.0]
@@ -96,6 +96,32 @@ def test_a_questioned_cell_is_not_lost_beside_a_conflict(tmp_path: Path) -> None
         assert answer.status_code == 409 and fields["sure-y-1"] == "940"
         follow(client, send(client, answer, "/results", leave="0"))
         assert values(client) == [4.0, 940.0]
+
+
+@pytest.mark.parametrize("typed", ["940", "abc"])
+def test_a_failure_beside_a_value_that_was_not_saved_is_not_saved(tmp_path: Path, typed: str) -> None:
+    with client_for(create_study(tmp_path, goals=GOALS, bounds={"yield": (0, 100)})) as client:
+        answer = send(client, asked(client), "/results", **{"y-0-0": typed, "y-0-1": "failed"})
+        assert answer.status_code == 400 and "There is a failure beside a result" in text_of(answer)
+        assert Page(answer.text).form("/results").fields["y-0-0"] == typed
+        assert [one["status"] for one in trials(client)] == ["pending"]
+
+
+def test_a_pasted_column_that_does_not_fit_is_shown_beside_a_conflict(tmp_path: Path) -> None:
+    with client_for(create_study(tmp_path)) as client:
+        page = asked(client, 3)
+        client.post("/api/tell", json={"number": 0, "y": 4.0})
+        answer = send(client, page, "/results", pasted="1.5\n2.5\n3.5\n4.5", **{"y-0": "9", "y-1": "8"})
+        words = text_of(answer)
+        assert answer.status_code == 409 and "4 lines for 3 trials" in words and "4.5" in words
+        assert words.count("1 result saved.") == 1 and values(client) == [4.0, 8.0, None]
+
+
+def test_old_pasted_text_blocks_no_failure(tmp_path: Path) -> None:
+    with client_for(create_study(tmp_path)) as client:
+        page = asked(client, 2)
+        send(client, page, "/results", pasted="1\n2\n3", fail="0", **{"why-0": "it boiled over"})
+        assert [one["status"] for one in trials(client)] == ["failed", "pending"]
 
 
 # What was not saved is said at the top

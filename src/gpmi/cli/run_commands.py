@@ -46,7 +46,7 @@ def run(
 
     The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C and
     143 after SIGTERM. Both of these also end the running programs. It is also 1 if the value of the first program that
-    ends well cannot be read: the message says why, and nothing is recorded.
+    ends well cannot be read: the message says why, and its point is given back.
 
     A terminal shows the progress while it runs. Elsewhere stderr gets a line now and then, and one at the end.
     """

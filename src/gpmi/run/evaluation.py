@@ -102,12 +102,15 @@ class EvaluationFailed(RaisedInProcess):
     """What a generator raises to end as a failure, with its reason and perhaps a remedy."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.why)
+        super().__init__(failure)  # what pickle gives back
         self.failure = failure
+
+    def __str__(self) -> str:
+        return self.failure.why
 
 
 class RepairNeeded(ValueError):
-    """No trial has a value yet, and every evaluation would make the same mistake. Nothing is recorded."""
+    """No trial has a value yet, and every evaluation would probably make the same mistake. The trial stays pending."""
 
 
 def evaluator(
@@ -177,7 +180,7 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
     """
     failure = failure_of(answer) if learns else None
     if failure is not None:
-        if failure.remedy and not any(one.y is not None or one.outputs or one.curve for one in optimizer.trials):
+        if failure.remedy and not _has_value(optimizer):
             raise RepairNeeded(f"{failure.why}\n{failure.remedy}")
         return optimizer.fail(trial, failure.why)
     try:
@@ -190,6 +193,13 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may need other arguments
         wrong = _mistake(answer, error, learns, optimizer.goals)
         raise kind(f"f returned {shown(answer)} at x = {trial.x!r}; {wrong}") from error
+
+
+def _has_value(optimizer: Optimizer) -> bool:
+    """Whether a trial has a value, also one of other processes."""
+    if (refresh := getattr(optimizer, "refresh", None)) is not None:  # that of a study
+        refresh()
+    return any(trial.y is not None or trial.outputs or trial.curve for trial in optimizer.trials)
 
 
 def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -> str:

@@ -99,11 +99,6 @@ class Catalogue:
                 pass
             return next(one for one in self.studies() if one.name == title and one.address == address)
 
-    def write_back(self) -> None:
-        """Bring what was saved into the files of the studies that are open."""
-        for session in {session.address: session for session in list(self._sessions.values())}.values():
-            session.write_back()
-
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()

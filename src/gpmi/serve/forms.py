@@ -31,7 +31,7 @@ from gpmi.serve.pages import show_study, show_trial, study_links, token_page, tr
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.serve.study_form import field_of, typed_results, typed_study
-from gpmi.serve.study_page import InvalidInput, remember_count
+from gpmi.serve.study_page import InvalidInput, remember_count, unused_column
 from gpmi.serve.submission import (
     ACTIONS,
     DEEDS,
@@ -85,7 +85,8 @@ def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             except StudyError as error:
                 reason = f"{error}. Send it again in a moment; anything already saved counts once."
                 return resend_page(request, fields, reason, 503)
-            await run_in_threadpool(state.catalogue.write_back)
+            if "slug" in request.path_params:
+                await run_in_threadpool((await _session(request)).write_back)
             remember_name(answer, data)
             if once and answer.status_code == 303:
                 state.redirects.put(once, answer.headers["location"])
@@ -147,7 +148,7 @@ async def save_results(request: Request, data: FormData) -> Response:
                 raise ValueError(f"Trial {cell[0]} has one result typed and another one pasted")
         cells |= {cell: text for cell, text in pasted.items() if text.strip()}
     except ValueError as error:
-        if not any(text.strip() for text in cells.values()):
+        if not any(text.strip() for text in [*cells.values(), *(data.get(name, "") for name in BUTTONS)]):
             rejected = InvalidInput(
                 pasted=data["pasted"],
                 paste_problem=f"{error}.",
@@ -198,8 +199,9 @@ async def _answer(request: Request, session: Session, submission: Submission, un
     )
     if submission.conflicts:
         body = conflict_body(request, session, submission.conflicts, rejected)
-        saved = [f"{submission.counts} saved."] if submission.counts and refusal is not None else []
-        return full_page(request, TITLE, notices([*saved, *messages]), body, links=study_links(session), status=409)
+        saved = [f"{submission.counts} saved."] if submission.counts and submission.refusal() is not None else []
+        said = [notices([*saved, *messages]), unused_column(rejected)]
+        return full_page(request, TITLE, said, body, links=study_links(session), status=409)
     if refusal is not None:
         return await show_study(request, session, rejected, 400, messages)
     return _redirect(request, session, messages)
@@ -222,7 +224,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         cells = parsed(session, data, "own-result")
         if not cells or any(cell.y is None for cell in cells.values()):
             raise ValueError("There is no result; give a number")
-        question(session, cells, data, "own-result", "Add it")
+        question(session, cells, data, "own-result", "“Add it”")
         at = "own"
         y, bars = measurement_of(session.outputs, cells)
         named = isinstance(session.fields[0].key, str)

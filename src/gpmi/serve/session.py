@@ -377,9 +377,10 @@ class Session:
         Someone who reads an older moment delays it; reading takes milliseconds, so it is tried a few times.
         """
         for attempt in range(WRITE_BACKS):
+            if attempt:
+                time.sleep(0.01 * 2**attempt)
             if self.closed or self.reader.optimizer.log.write_back():
                 return
-            time.sleep(0.01 * 2**attempt)
 
     def is_stored(self, trial: Trial) -> bool:
         """Whether the outcome is in the database. If not, it is in the outbox, a file that is delivered later."""

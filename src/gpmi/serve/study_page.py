@@ -305,6 +305,19 @@ def _no_result(number: int, rejected: InvalidInput) -> Markup:
     )
 
 
+def unused_column(rejected: InvalidInput, *, reason: bool = True) -> Markup | None:
+    """Return what was pasted and left out, perhaps with the reason; None if there is nothing."""
+    if not rejected.unused:
+        return None
+    return tag(
+        "div",
+        tag("p", rejected.paste_problem, class_="problem", role="alert") if reason else None,
+        tag("p", "This was pasted and not used. Paste it again if you need it.", class_="muted"),
+        tag("pre", rejected.unused),
+        id="unused",
+    )
+
+
 def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
     if session.goals is None:
         title, example = "Paste a column from a spreadsheet", "4.1\n3,8\nfailed: pump stopped"
@@ -322,14 +335,12 @@ def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
             f"names of the columns in the first line, such as “trial” and “{last}”."
         )
     area = tag("textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder=example)
-    unused = [tag("p", "This was pasted and not used. Paste it again if you need it.", class_="muted"),
-              tag("pre", rejected.unused)]  # fmt: skip
     return tag(
         "details",
         tag("summary", title),
         tag("p", rejected.paste_problem, class_="problem", role="alert") if rejected.paste_problem else None,
         labelled(label, area, hint),
-        tag("div", unused, id="unused") if rejected.unused else None,
+        unused_column(rejected, reason=False),
         open=bool(rejected.paste_problem) or None,
         class_="more",
     )

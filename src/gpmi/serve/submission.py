@@ -21,6 +21,7 @@ from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.trials import Trial
 
 FormData = Mapping[str, str]
+FAILURE_BESIDE = "There is a failure beside a result; leave a cell empty if only this output is missing"
 MAX_NOTES = 10  # shown after a form was saved; our choice
 # What can happen to a trial other than a result, and how the next page reports it.
 ACTIONS = {"fail": "failed", "reject": "was skipped", "forget": "was withdrawn", "retract": "was retracted"}
@@ -50,7 +51,8 @@ def question(session: Session, cells: Mapping[int, ParsedCell], data: FormData, 
             questioned[index] = typed
     if doubts:
         values = " and ".join(questioned.values())
-        text = f"{'; '.join(doubts)}. Correct it; or press {button} again if it really is {values}"
+        correct, are = ("Correct it", "it really is") if len(doubts) == 1 else ("Correct them", "they really are")
+        text = f"{'; '.join(doubts)}. {correct}; or press {button} again if {are} {values}"
         raise Doubt(text, questioned)
 
 
@@ -79,7 +81,7 @@ class Submission:
                 impossible = meaning == "tell" and self.session.outputs[index].doubt(cell.y) is not None
                 if impossible and await run_in_threadpool(self._has_cell, number, index):
                     name = self.session.outputs[index].control(number)
-                    question(self.session, {index: cell}, {**self.data, name: text}, f"y-{number}", "Save results")
+                    question(self.session, {index: cell}, {**self.data, name: text}, f"y-{number}", "“Save results”")
             except Doubt as doubt:
                 self.questioned[number, index] = text
                 self._reject(number, {index: text}, doubt)
@@ -87,7 +89,11 @@ class Submission:
                 self._reject(number, {index: text}, error)
             else:
                 cells |= {} if cell.empty else {index: cell}
-        if not cells and any(one == number for one, _ in self.rejected):
+        refused = any(one == number for one, _ in self.rejected)
+        if refused and any(cell.failed for cell in cells.values()):
+            self._reject(number, {index: typed[index] for index in cells}, ValueError(FAILURE_BESIDE))
+            return
+        if not cells and refused:
             return  # what is beside the result is saved with it
         entry = BenchEntry.of(self.data, number)
         try:
@@ -238,7 +244,7 @@ def save(
 def _save_cells(session: Session, number: int, cells: Mapping[int, ParsedCell], meaning: str, used: Any) -> Trial:
     failures = [cell for cell in cells.values() if cell.failed]
     if failures and len(failures) < len(cells):
-        raise ValueError("There is a failure beside a result; leave a cell empty if only this output is missing")
+        raise ValueError(FAILURE_BESIDE)
     if used is not None and meaning == "again":
         y, bars = measurement_of(session.outputs, cells)
         return session.observe(used, y, **bars)

@@ -142,7 +142,7 @@ class Database:
         whether all of it is in the file; while somebody reads an older moment it is not. A server needs nothing.
         """
         if self.path is None or not self.path.exists():
-            return self.path is None
+            return True
         try:
             with _engine(self.url).connect() as connection:
                 driver: Any = connection.connection.driver_connection

@@ -64,6 +64,7 @@ class Command:
     cwd : the folder in which it runs.
     env : variables of the environment, besides those of this process.
     steps : the parameter whose value is the last step that the program reports, and the first step.
+    repairable : whether a failure to read the output has a remedy: a run that has no value yet then ends with it.
 
     A program also gets each active parameter as the variable GPMI_<NAME>, and all of them in a JSON file whose path is
     GPMI_PARAMS_FILE. It may write its result as JSON to the path GPMI_RESULT_FILE. Both files are in a new folder,
@@ -78,6 +79,7 @@ class Command:
     cwd: Path = Path()
     env: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[str, int] | None = None
+    repairable: bool = False
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -168,7 +170,8 @@ class Command:
         try:
             yield
         except BadFormat as error:
-            error.remedy = remedy(self.reading, output, steps=self.steps is not None)
+            if self.repairable:
+                error.remedy = remedy(self.reading, output, steps=self.steps is not None)
             raise
 
     def _not_started(self, argv: Sequence[str], error: Exception) -> NoValue:

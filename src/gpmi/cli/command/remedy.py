@@ -16,7 +16,7 @@ _NAMED = re.compile(
 )
 _DIGITS = r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)"  # where a unit follows without a space
 FAILED = "If only this evaluation has no value: let the program print nan, or end with an exit code other than 0."
-RECORDED = "Nothing was recorded: repair it, and run the same command again."
+RECORDED = "This output was not recorded: repair it, and run the same command again."
 
 
 def remedy(reading: Reading, output: bytes, *, steps: bool = False) -> str:

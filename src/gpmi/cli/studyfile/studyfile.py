@@ -169,6 +169,7 @@ def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goal
         cwd=top.file.parent / table.get("folder", text_value, "."),
         env=table.get("environment", _environment, {}),
         steps=steps,
+        repairable=True,
     )
     if not command.cwd.is_dir():
         with table.at("folder"):
