@@ -139,7 +139,8 @@ class Database:
         """Copy the write-ahead log of SQLite into the file, so that a copy of the file alone has everything.
 
         It waits for nobody, fails nobody, and has a connection of its own: another one may be in a transaction. Return
-        whether all of it is in the file; while somebody reads an older moment it is not. A server needs nothing.
+        whether all of it is in the file; while somebody reads an older moment it is not. A server needs nothing, and a
+        file that is gone neither.
         """
         if self.path is None or not self.path.exists():
             return True
