@@ -361,8 +361,8 @@ def caption(solved: Solved) -> str:
     """Return what the picture shows and how it is counted."""
     fewest, most = solved.seeds
     return (
-        f"Left: the share of runs that have come within {MISS:.0%} of the best value, against the number of "
-        f"evaluations. Exactly: the gap to the maximum of f is at most {MISS:.0%} of its spread, the maximum minus the "
+        f"Left: the share of runs within {MISS:.0%} of the best value, against the number of evaluations. In detail: "
+        f"the gap to the maximum of f is at most {MISS:.0%} of its spread, the maximum minus the "
         "mean over the space. Each tool has its own start. Every problem counts once: its share is the mean over the "
         f"seeds that a tool has, {fewest} to {most}. Counted are the {solved.runs:,} runs on the "
         f"{len(solved.problems)} problems that all drawn tools have. A tool is drawn if it lacks at most {LACKING} of "

@@ -218,6 +218,18 @@ def test_a_report_answers_whether_to_stop_beside_its_path(study):
     assert result.stderr.endswith(f" {why[0].upper()}{why[1:]}.\n") and not result.stderr.startswith("gpmi:")
 
 
+def test_a_report_says_if_there_is_no_answer_because_the_model_failed(study, monkeypatch):
+    invoke("run", study)
+
+    def fail(run):
+        raise RuntimeError("no model today")
+
+    monkeypatch.setattr("gpmi.views.html.overview.advised", fail)
+    result = invoke("report", study)
+    assert (result.exit_code, result.stdout) == (0, "study.html\n")
+    assert result.stderr == "can I stop? is not known, because the model failed: no model today\n"
+
+
 def test_a_report_of_failures_alone_says_that_all_failed(study):
     study.write_text(SHORT.replace("""run = 'echo "$GPMI_X"'""", "run = 'echo out of luck >&2; exit 7'"))
     assert invoke("run", study).exit_code == 3

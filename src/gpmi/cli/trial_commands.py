@@ -320,19 +320,18 @@ def report(
         path = _report_path(study, address, out)
         run = RunView.of(study)
         written, said = write(run, path, on_section=show), _advice(run)
-    if said is not None:
-        typer.echo(said, err=True)
+    typer.echo(said, err=True)
     typer.echo(written)
 
 
-def _advice(run: "RunView") -> str | None:
-    """Return the answer to "can I stop?"; None if the model fails, as the report says then."""
+def _advice(run: "RunView") -> str:
+    """Return the answer to "can I stop?", or why there is none. The report is written even if the model fails."""
     from gpmi.views.html.overview import advised
 
     try:
         return str(advised(run))
-    except Exception:
-        return None
+    except Exception as error:
+        return f"can I stop? is not known, because the model failed: {text.error_message(error)}"
 
 
 def _report_path(study: "Study", address: str, out: Path | None) -> Path:

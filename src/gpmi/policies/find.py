@@ -21,7 +21,7 @@ IN_BATCH = GPUCBPE(scale=0.2)
 LATE = 0.2
 
 # On a finite set, of this many queries one tries an option that no trial has, while there is one. As it was first
-# proposed; docs/benchmarks/first_experiments.md has what it brings. Every second query brought no more in a probe.
+# proposed; docs/benchmarks/first_experiments.md has what it brings. Every second query brought no more in a trial run.
 PER_UNTRIED = 3
 
 

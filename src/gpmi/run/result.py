@@ -140,8 +140,9 @@ class Result(Printable):
         waiting: list[Line] = []
         single = goals is None or goals.single is not None
         # Why there is no recommended point is said in its own line.
-        missing = [event.message for event in self.events if event.kind == NO_RECOMMENDATION and single]
-        others_told = [(event.kind, event.message) for event in self.events if event.message not in missing]
+        own_line = NO_RECOMMENDATION if single else None
+        missing = [event.message for event in self.events if event.kind == own_line]
+        other_events = [(event.kind, event.message) for event in self.events if event.kind != own_line]
         if goals is None:
             found = best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials))
             infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
@@ -164,5 +165,5 @@ class Result(Printable):
             ("stopped", self.reason),
             ("seed", str(self.seed)),
             *(("earlier", str(one)) for one in self.earlier),
-            ("events", event_summary(others_told)),
+            ("events", event_summary(other_events)),
         ]

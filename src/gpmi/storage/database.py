@@ -138,9 +138,9 @@ class Database:
     def write_back(self) -> bool:
         """Copy the write-ahead log of SQLite into the file, so that a copy of the file alone has everything.
 
-        It waits for nobody, fails nobody, and has a connection of its own: another one may be in a transaction. Return
-        whether all of it is in the file; while somebody reads an older moment it is not. A server needs nothing, and a
-        file that is gone neither.
+        It never waits and never raises. It uses a connection of its own, because another one may be in a transaction.
+        Return whether everything is in the file: a process that reads an older snapshot delays it. There is nothing to
+        do for a database server, or if the file is gone.
         """
         if self.path is None or not self.path.exists():
             return True
