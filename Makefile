@@ -22,7 +22,7 @@ NEWEST := $(INSTALL) --upgrade --upgrade-strategy eager
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons wheel-check dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-platforms test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons wheel-check dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the oth
 
 test-loaded: .venv/.dev  ## run all tests three times in a row beside four busy loops (an hour)
 	.ci/loaded .venv/bin/python $(PYTEST)
+
+# TESTS=tests plays them all.
+TESTS ?= tests/test_recording.py tests/analysis tests/project/test_docs.py tests/project/test_examples.py
+test-platforms: .venv/.dev .venv-lowest/.ready  ## play the recording, the ledgers and the documents with the vector units of other processors (an hour)
+	.ci/platforms $(PLATFORMS) -- $(TESTS)
 
 test-one-core: .venv/.dev  ## run all tests on one core (a quarter of an hour)
 	taskset -c 0 .venv/bin/python $(PYTEST)

@@ -3,8 +3,9 @@
 `python tests/recorded_runs.py` writes tests/recording.json anew, with a line for each run that has changed. Do that
 only for a change of behaviour that is meant, and say so in the changelog.
 
-Bits depend on the processor's vector units, so the runs happen in a process that uses the same ones everywhere
-(`PINNED`), and the file names the versions of NumPy and SciPy that it was written with.
+Bits depend on the arithmetic: NumPy, SciPy, BLAS, the C library, and the vector units that they use. The file names the
+arithmetic that it was written with, and the runs are played with the vector units of PINNED_CORE where the processor
+has them. With another arithmetic, decisions are compared instead of bits (decisions.py).
 """
 
 from __future__ import annotations
@@ -15,21 +16,51 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from decisions import NotingOptimizer
 
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Real, Thompson, VarianceBonus, kernels
+from gpmi.storage.platforms import own_platform
 
 FILE = Path(__file__).with_name("recording.json")
-PINNED = {
-    "OPENBLAS_CORETYPE": "Haswell",
-    "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR",
-}
+PINNED_CORE = "Haswell"  # a processor of 2013, with AVX2 and FMA and without AVX-512
+
+
+def pinned() -> dict[str, str]:
+    """Return the environment in which NumPy and BLAS use the vector units of PINNED_CORE; what is set already stays.
+
+    NumPy names what it may leave out by groups of features since 2.4 (X86_V4), before by features (AVX512F).
+    """
+    beyond = [name for name in own_platform()["vectors"].split() if is_beyond(name)]
+    names = {"NPY_DISABLE_CPU_FEATURES": " ".join(beyond)} if beyond else {}
+    core = {"OPENBLAS_CORETYPE": PINNED_CORE} if platform.machine().lower() in ("x86_64", "amd64") else {}
+    return {name: text for name, text in {**core, **names}.items() if name not in os.environ}
+
+
+def not_pinned(arithmetic: Mapping[str, str]) -> str | None:
+    """Return what in the arithmetic of a process is not that of PINNED_CORE; None if all is."""
+    beyond = [name for name in arithmetic["vectors"].split() if is_beyond(name)]
+    if beyond or not {"X86_V3", "AVX2"}.intersection(arithmetic["vectors"].split()):
+        return f"NumPy uses the vector units {arithmetic['vectors']}"
+    cores = [library.split()[-1] for library in arithmetic["blas"].split(" and ")]
+    return None if set(cores) == {PINNED_CORE} else f"BLAS is {arithmetic['blas']}"
+
+
+def is_beyond(vectors: str) -> bool:
+    """Whether vector units are ones that PINNED_CORE does not have."""
+    return vectors == "X86_V4" or vectors.startswith("AVX512")
+
+
+def arithmetic() -> dict[str, str]:
+    """Return what the bits depend on besides the code. The model of the processor matters by its vector units alone."""
+    versions = {name: text for name, text in own_platform().items() if name != "cpu"}
+    return {"machine": platform.machine(), "system": platform.system(), **versions}
 
 
 def branin(x: Any) -> float:
@@ -204,12 +235,15 @@ class Digest:
         return self._hash.hexdigest()[:16]
 
 
-def play(recipe: Recipe) -> dict[str, Any]:
-    """What a run asked, what the trials say of it, and what the ledger says at its end."""
+def play(recipe: Recipe, imposed: list[Any] | None = None) -> dict[str, Any]:
+    """What a run decided, what the trials say of it, and what the ledger says at its end.
+
+    With `imposed`, the recorded decisions, the run goes on with these instead of its own.
+    """
     space = recipe.space() if callable(recipe.space) else recipe.space
     sign = 1.0 if recipe.options["goal"] == "max" else -1.0
-    optimizer, rng = gpmi.Optimizer(space, **{"aim": "earn", **recipe.options}), np.random.default_rng(0)
-    asked, first = Digest(), []
+    optimizer = NotingOptimizer(space, **{"aim": "earn", **recipe.options})
+    optimizer.imposed, rng = None if imposed is None else iter(imposed), np.random.default_rng(0)
 
     def value(x: Any) -> float:
         return sign * (recipe.f(x) + recipe.noise * rng.standard_normal())
@@ -221,10 +255,6 @@ def play(recipe: Recipe) -> dict[str, Any]:
     done, waiting = 0, []
     while done < recipe.steps:
         points = optimizer.ask(recipe.batch) if recipe.batch > 1 else [optimizer.ask()]
-        for x in points:
-            row = optimizer.space.encode(x)
-            asked.add(row)
-            first.append(row)
         if recipe.forgets and done % recipe.forgets == 0:
             optimizer.forget(optimizer.ask())
         waiting += reversed(points)
@@ -235,14 +265,22 @@ def play(recipe: Recipe) -> dict[str, Any]:
                 optimizer.fail(x)
             elif all(optimizer.report(x, step, value({**x, "epoch": step})) == "continue" for step in recipe.reports):
                 optimizer.tell(x, value(x))
+    asked, said = Digest(), Digest()
+    for decision in optimizer.decisions:
+        asked.add(decision.bits)
     asked.add(optimizer.space.encode(optimizer.recommend()))
-    said = Digest()
     for trial in optimizer.trials:
         numbers = (trial.y, trial.mu, trial.sd, trial.phi, trial.gamma_hat, trial.surprise, trial.information)
         said.add(trial.number, trial.status, trial.origin, trial.order, trial.explored, *numbers)
     said.add(*(text for event in optimizer.events for text in (event.kind, event.message)))
-    start = [x.round(6).tolist() for x in first[: max(3, optimizer.n_init + 2)]]
-    record: dict[str, Any] = {"asked": str(asked), "said": str(said), "start": start}
+    record: dict[str, Any] = {
+        "asked": str(asked),
+        "said": str(said),
+        "decisions": [decision.place for decision in optimizer.decisions],
+        "margins": [decision.margin for decision in optimizer.decisions],
+    }
+    if imposed is not None:
+        record["differences"] = [decision.difference for decision in optimizer.decisions]
     if recipe.ledger:
         record["ledger"] = account(optimizer.ledger)
     return record
@@ -259,22 +297,17 @@ def account(ledger: Any) -> list[Any]:
     return [*(float(number) for number in numbers), *words]
 
 
-def versions() -> dict[str, str]:
-    """What the bits depend on besides the code."""
-    import scipy
+def record(runs: Mapping[str, list[Any] | None]) -> dict[str, Any]:
+    """Return the arithmetic and the records of the named runs, played in a process with pinned vector units.
 
-    return {
-        "machine": platform.machine(),
-        "system": platform.system(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-
-
-def record(names: Iterable[str]) -> dict[str, Any]:
-    """The records of the named runs, from a process with pinned vector units."""
+    Each name comes with the decisions to impose, or with None.
+    """
     done = subprocess.run(
-        [sys.executable, __file__, "--play", *names], env={**os.environ, **PINNED}, capture_output=True, text=True
+        [sys.executable, __file__, "--play"],
+        input=json.dumps(runs),
+        env={**os.environ, **pinned()},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -282,18 +315,21 @@ def record(names: Iterable[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    known = {recipe.name: recipe for recipe in recipes()}
-    if sys.argv[1:2] == ["--play"]:
-        print(json.dumps({name: play(known[name]) for name in sys.argv[2:]}))
+    by_name = {recipe.name: recipe for recipe in recipes()}
+    if sys.argv[1:] == ["--play"]:
+        runs = {name: play(by_name[name], imposed) for name, imposed in json.load(sys.stdin).items()}
+        print(json.dumps({"arithmetic": arithmetic(), "runs": runs}))
         return
     before = json.loads(FILE.read_text())["runs"] if FILE.exists() else {}
-    runs = record(known)
-    for name, run in runs.items():
+    recorded = record(dict.fromkeys(by_name))
+    if problem := not_pinned(recorded["arithmetic"]):
+        sys.exit(f"the runs were not played with the arithmetic of {PINNED_CORE}, so nothing was written: {problem}")
+    for name, run in recorded["runs"].items():
         changed = [part for part in run if before.get(name, {}).get(part) != run[part]]
         if changed:
             print(f"{name}: {', '.join(changed)}")
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(run)}" for name, run in runs.items())
-    FILE.write_text(f'{{"versions": {json.dumps(versions())},\n"runs": {{\n{lines}\n}}}}\n')
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(run)}" for name, run in recorded["runs"].items())
+    FILE.write_text(f'{{"arithmetic": {json.dumps(recorded["arithmetic"])},\n"runs": {{\n{lines}\n}}}}\n')
 
 
 if __name__ == "__main__":

@@ -753,7 +753,7 @@ def test_verify_tells_rounding_on_another_platform_from_a_difference(
         run(study, 6)
         study.ask()
         first, *_, last = study.log()
-    assert set(first.content["platform"]) == {"numpy", "scipy", "blas", "cpu"}
+    assert set(first.content["platform"]) == {"numpy", "vectors", "scipy", "blas", "libc", "cpu"}
     x = last.content["x"]
     forged(path, last.seq, x=[x[0] + (moved if x[0] < 0.5 else -moved), x[1]])
     if cpu != "here":

@@ -1,4 +1,8 @@
-"""What the last digits of a suggestion depend on: gpmi, NumPy, SciPy, the BLAS library and the processor."""
+"""What the last digits of a suggestion depend on: NumPy, SciPy, BLAS, the C library and the processor.
+
+The same processor may run other code: NumPy and BLAS choose their vector units when they are loaded, and environment
+variables may choose others. So the choice is part of the platform.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,21 @@ import scipy
 
 from gpmi._support.checks import shown
 
-NAMES = {"numpy": "NumPy", "scipy": "SciPy", "blas": "BLAS", "cpu": "CPU"}
+NAMES = {"numpy": "NumPy", "vectors": "vector units", "scipy": "SciPy", "blas": "BLAS", "libc": "libc", "cpu": "CPU"}
+NONE = "none"  # of the vector units that a processor may lack
 
 
 @lru_cache
 def own_platform() -> Mapping[str, str]:
     """Return the versions of the arithmetic in this process, as a study stores them."""
-    versions = {"numpy": np.__version__, "scipy": scipy.__version__, "blas": _blas(), "cpu": _processor()}
+    versions = {
+        "numpy": np.__version__,
+        "vectors": _vector_units(),
+        "scipy": scipy.__version__,
+        "blas": _blas(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "cpu": _processor(),
+    }
     return MappingProxyType(versions)
 
 
@@ -30,6 +42,12 @@ def described_platform(stored: Any) -> str:
     if not isinstance(stored, Mapping):
         return "an unknown platform"
     return ", ".join(f"{NAMES[name]} {shown(stored[name])[1:-1]}" for name in NAMES if stored.get(name))
+
+
+def _vector_units() -> str:
+    """Return the instruction sets beyond NumPy's baseline that NumPy uses on this processor; NONE if it uses none."""
+    about: Any = np.show_config(mode="dicts")
+    return " ".join(about.get("SIMD Extensions", {}).get("found", ())) or NONE
 
 
 def _blas() -> str:
