@@ -100,11 +100,11 @@ class WatchedSearch(NamedTuple):
 def watched_searches() -> Iterator[list[WatchedSearch]]:
     """Note every search that compares scores of points."""
     searches: list[WatchedSearch] = []
-    of_points, of_rows = multistart._best_of, search.best_row
+    of_points, of_rows, of_joint = multistart._best_of, search.best_row, search.Search.best_joint
 
     def watch(objective: Any, points: Any, scores: Any, result: Any, span: Any) -> None:
-        if not math.isfinite(result.score) and objective.policy.joint:  # a draw, which is not a function of a point
-            return
+        if not math.isfinite(result.score) and getattr(objective.policy, "joint", False):
+            return  # a draw, which is not a function of a point
         best, finite = float(objective(result.row[None])[0]), scores[np.isfinite(scores)]
         better_half = np.ptp(finite[finite >= np.median(finite)]) if len(finite) else 0.0
         scale = max(better_half, abs(best), 1e-300)
@@ -122,5 +122,15 @@ def watched_searches() -> Iterator[list[WatchedSearch]]:
         watch(objective, rows, objective(rows), result[0], np.maximum(np.ptp(rows, axis=0), 1e-300))
         return result
 
-    with patch.object(multistart, "_best_of", best_of_points), patch.object(search, "best_row", best_of_rows):
+    def best_joint(self: Any, objective: Any, *rest: Any) -> Any:
+        result = of_joint(self, objective, *rest)
+        if (rows := self._space.rows) is not None:
+            watch(objective, rows, objective(rows), result, np.maximum(np.ptp(rows, axis=0), 1e-300))
+        return result
+
+    with (
+        patch.object(multistart, "_best_of", best_of_points),
+        patch.object(search, "best_row", best_of_rows),
+        patch.object(search.Search, "best_joint", best_joint),
+    ):
         yield searches

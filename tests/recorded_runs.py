@@ -26,6 +26,7 @@ from decisions import NotingOptimizer
 
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Real, Thompson, VarianceBonus, kernels
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.storage.platforms import own_platform
 
 FILE = Path(__file__).with_name("recording.json")
@@ -122,6 +123,42 @@ def curve(p: Any) -> float:
     return bumps([p["x"], p["z"]]) - 1.0 / p["epoch"]
 
 
+def two(x: Any) -> dict[str, float]:
+    """Two hills, at different places."""
+    x = np.asarray(x, dtype=float)
+    return {"yield": bumps(x), "cost": float(((x - 0.7) ** 2).sum())}
+
+
+def with_waste(x: Any) -> dict[str, float]:
+    return {**two(x), "waste": float(x[0] * x[1])}
+
+
+def mixed_outputs(p: Any) -> dict[str, float]:
+    return {"score": mixed(p), "size": p["layers"] * (2.0 if p["act"] == "elu" else 1.0)}
+
+
+def outputs_of_levels(p: Any) -> dict[str, float]:
+    return {"yield": coarse_or_fine(p), "cost": p["x"] + (0.1 if p["mesh"] == "fine" else 0.3) * p["z"]}
+
+
+def outputs_of_steps(p: Any) -> dict[str, float]:
+    return {"yield": curve(p), "time": p["x"] + 0.5 * p["z"]}
+
+
+def solvent(p: Any) -> float:
+    best = {"THF": 40.0, "DMF": 55.0, "DMSO": 50.0, "EtOH": 30.0, "toluene": 25.0}[p["solvent"]]
+    return -(((p["temperature"] - best) / 20) ** 2) + best / 60
+
+
+def blend(p: Any) -> float:
+    return p["a"] * p["b"] * 4 + 0.8 * p["c"] - (p["d"] - 0.3) ** 2
+
+
+def inside(x: Any) -> tuple[float, list[float]]:
+    """A value with a measured constraint, which holds where it is at most 0."""
+    return bumps(x), [float(x[0] + x[1] - 1.1)]
+
+
 BRANIN = [(-5.0, 10.0), (0.0, 15.0)]
 GOLDSTEIN = [(-2.0, 2.0), (-2.0, 2.0)]
 UNIT_1, UNIT_2, UNIT_6 = [(0.0, 1.0)], [(0.0, 1.0)] * 2, [(0.0, 1.0)] * 6
@@ -131,7 +168,12 @@ WHOLE = {"a": Int(0, 20), "b": Int(1, 9), "c": ["x", "y", "z"]}
 ROWS = np.random.default_rng(7).random((150, 2))
 MANY = np.random.default_rng(8).random((3000, 3))
 LEVELS = {"x": (0.0, 1.0), "z": (0.0, 1.0), "mesh": gpmi.Fidelity({"coarse": 1, "fine": 10})}
+SOLVENTS = {"THF": [7.5, 66], "DMF": [36.7, 153], "DMSO": [46.7, 189], "EtOH": [24.5, 78], "toluene": [2.4, 111]}
+DESCRIBED = {"solvent": gpmi.Choice(list(SOLVENTS), features=SOLVENTS), "temperature": (20.0, 60.0)}
+BLEND = dict.fromkeys("abcd", (0.0, 1.0))
+DIAL = {"x": Real(0.0, 1.0, step=0.05), "z": Real(0.0, 2.0, step=0.25)}
 STEPS = {"x": (0.0, 1.0), "epoch": gpmi.Fidelity(1, 16), "z": (0.0, 1.0)}
+GOALS_OF_LEVELS = {"goals": {"yield": "max", "cost": "min"}}
 POLICIES = (
     None, GPMI(), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(), LogEI("mean"), Thompson(),
     Explore(), Optimism(),
@@ -146,7 +188,7 @@ class Recipe:
     """One run: a problem, the arguments of an Optimizer, and how its suggestions are evaluated."""
 
     name: str
-    f: Callable[[Any], float]
+    f: Callable[[Any], Any]  # a number, outputs, or a number and its constraints
     space: Any
     steps: int = 18
     noise: float = 0.0
@@ -161,7 +203,7 @@ class Recipe:
 
 
 def recipes() -> Iterator[Recipe]:
-    """More than 60 runs: boxes, mixed and finite spaces, every prior, policy and goal, batches, failures."""
+    """More than 170 runs: boxes, mixed and finite spaces, every prior, policy and goal, batches, failures, outputs."""
     for goal in ("max", "min"):
         for policy in POLICIES:
             label = f"{policy!r}, {goal}"
@@ -213,6 +255,83 @@ def recipes() -> Iterator[Recipe]:
         yield Recipe(f"find, pending levels, {goal}", coarse_or_fine, LEVELS, noise=0.02, lag=2, options=options)
         yield Recipe(f"find, curves, {goal}", curve, STEPS, steps=25, reports=(2, 4, 8), options=options)
         yield Recipe(f"find, rows, given, {goal}", bumps, ROWS, steps=30, noise=0.02, options={**options, **RBF})
+    yield from runs_with_goals()
+    yield from runs_with_more()
+
+
+def runs_with_goals() -> Iterator[Recipe]:
+    """Fronts and single objectives with limits, of every kind of space and policy."""
+    front = {"goals": {"yield": "max", "cost": "min"}, "seed": 4}
+    limit = {"goals": {"yield": "max", "cost": gpmi.AtMost(0.3)}, "seed": 4}
+    three = {"goals": {"yield": "max", "cost": "min", "waste": gpmi.AtMost(0.4)}, "seed": 4}
+    target = {"goals": {"yield": gpmi.Match(0.5, within=0.1), "cost": None}, "seed": 4}
+    sizes = {"goals": {"score": "max", "size": "min"}, "seed": 4}
+    small = {"goals": {"score": gpmi.Max(at_least=-3.0), "size": gpmi.AtMost(8)}, "seed": 4}
+    for aim in ("find", "earn"):
+        yield Recipe(f"goals, front, {aim}", two, UNIT_2, steps=16, options={**front, "aim": aim})
+        yield Recipe(f"goals, limit, {aim}", two, UNIT_2, steps=16, options={**limit, "aim": aim})
+        yield Recipe(f"goals, target, {aim}", two, UNIT_2, steps=14, options={**target, "aim": aim})
+        yield Recipe(f"goals, mixed front, {aim}", mixed_outputs, MIXED, steps=14, options={**sizes, "aim": aim})
+        yield Recipe(f"goals, mixed limit, {aim}", mixed_outputs, MIXED, steps=14, options={**small, "aim": aim})
+        yield Recipe(f"goals, rows front, {aim}", two, ROWS, steps=14, options={**front, "aim": aim})
+    find: dict[str, Any] = {"aim": "find"}
+    stated = {"goals": {"yield": gpmi.Max(at_least=0.2), "cost": gpmi.Min(at_most=0.5)}, "seed": 4, **find}
+    weights = gpmi.Weights(**{"yield": 0.7, "cost": 0.3})
+    yield Recipe("goals, front with limit", with_waste, UNIT_2, steps=16, options={**three, **find})
+    yield Recipe("goals, front under noise", two, UNIT_2, steps=16, noise=0.05, options={**front, **find})
+    yield Recipe("goals, stated reference", two, UNIT_2, steps=16, options=stated)
+    yield Recipe("goals, weights", two, UNIT_2, steps=14, options={**front, **find, "policy": weights})
+    yield Recipe("goals, front in batches", two, UNIT_2, steps=16, batch=4, options={**front, **find})
+    yield Recipe("goals, front pending", two, ROWS, steps=14, lag=2, options={**front, **find})
+    yield Recipe("goals, front with failures", two, UNIT_2, steps=16, fails=4, options={**front, **find})
+    yield Recipe("goals, limit with failures", two, UNIT_2, steps=16, fails=4, options={**limit, **find})
+    yield Recipe("goals, front of levels", outputs_of_levels, LEVELS, options={"seed": 4, **find, **GOALS_OF_LEVELS})
+    yield Recipe("goals, limit of levels", outputs_of_levels, LEVELS, options={**limit, **find})
+    steps = {"goals": {"yield": "max", "time": "min"}, "seed": 4, **find}
+    yield Recipe("goals, front of curves", outputs_of_steps, STEPS, steps=16, reports=(2, 4, 8), options=steps)
+    yield Recipe(
+        "goals, one objective", lambda x: {"yield": bumps(x)}, UNIT_2, options={"goals": {"yield": "max"}, "seed": 2}
+    )
+
+
+def runs_with_more() -> Iterator[Recipe]:
+    """Sources, descriptors, counted parameters, steps of instruments, measured limits."""
+    rng = np.random.default_rng(21)
+    points = rng.random((15, 2))
+    same = [(x, bumps(x) + 0.02 * rng.standard_normal()) for x in points]
+    other = [(x, -3.0 * bumps(x) + 2.0) for x in points]
+    unrelated = [(x, float(np.sin(9.0 * x[0]) * x[1])) for x in points]
+    sources = {"same": same, "negated": other, "unrelated": unrelated}
+    choose = [
+        ({"solvent": "THF", "temperature": float(t)}, solvent({"solvent": "THF", "temperature": t}))
+        for t in (25, 40, 55)
+    ]
+    for goal in ("max", "min"):
+        sign = 1.0 if goal == "max" else -1.0
+        for name, values in sources.items():
+            given = {"earlier": {name: [(x, sign * y) for x, y in values]}, "goal": goal, "seed": 3, "aim": "find"}
+            yield Recipe(f"source, {name}, {goal}", bumps, UNIT_2, steps=14, options=given)
+        options = {"goal": goal, "seed": 3, "aim": "find"}
+        yield Recipe(f"descriptors, {goal}", solvent, DESCRIBED, steps=20, options=options)
+        yield Recipe(f"descriptors, earn, {goal}", solvent, DESCRIBED, steps=16, options={**options, "aim": "earn"})
+        yield Recipe(f"descriptors under noise, {goal}", solvent, DESCRIBED, noise=0.05, options=options)
+        counted = {**options, "constraints": ["count(a, b, c, d > 0) <= 2", "a + b + c + d == 1"]}
+        yield Recipe(f"counts, {goal}", blend, BLEND, options=counted)
+        yield Recipe(
+            f"counts without a sum, {goal}", blend, BLEND, options={**counted, "constraints": "count(a, b, c, d) <= 2"}
+        )
+        yield Recipe(f"counts, earn, {goal}", blend, BLEND, steps=14, options={**counted, "aim": "earn"})
+        yield Recipe(f"steps, {goal}", lambda p: bumps([p["x"], p["z"] / 2]), DIAL, options=options)
+        summed = {**options, "constraints": "x + z <= 1.5"}
+        yield Recipe(f"steps with a sum, {goal}", lambda p: bumps([p["x"], p["z"] / 2]), DIAL, options=summed)
+        yield Recipe(f"steps in batches, {goal}", lambda p: bumps([p["x"], p["z"] / 2]), DIAL, batch=3, options=options)
+        yield Recipe(f"measured limit, {goal}", inside, UNIT_2, options=options)
+        yield Recipe(f"measured limit, earn, {goal}", inside, UNIT_2, options={**options, "aim": "earn"})
+        yield Recipe(f"measured limit on rows, {goal}", inside, ROWS, options=options)
+    several = {"earlier": {"THF": choose}, "seed": 3, "aim": "find"}
+    yield Recipe("source for descriptors", solvent, DESCRIBED, steps=14, options={**several, "goal": "max"})
+    both = {"goals": {"yield": "max", "cost": "min"}, "earlier": {"same": [(x, two(x)) for x in points]}, "seed": 4}
+    yield Recipe("goals, source of a front", two, UNIT_2, steps=12, options={**both, "aim": "find"})
 
 
 class Digest:
@@ -241,12 +360,23 @@ def play(recipe: Recipe, imposed: list[Any] | None = None) -> dict[str, Any]:
     With `imposed`, the recorded decisions, the run goes on with these instead of its own.
     """
     space = recipe.space() if callable(recipe.space) else recipe.space
-    sign = 1.0 if recipe.options["goal"] == "max" else -1.0
+    sign = -1.0 if recipe.options.get("goal") == "min" else 1.0
     optimizer = NotingOptimizer(space, **{"aim": "earn", **recipe.options})
     optimizer.imposed, rng = None if imposed is None else iter(imposed), np.random.default_rng(0)
 
-    def value(x: Any) -> float:
-        return sign * (recipe.f(x) + recipe.noise * rng.standard_normal())
+    def noisy(y: float) -> float:
+        return sign * (y + recipe.noise * rng.standard_normal())
+
+    def value(x: Any) -> Any:
+        y = recipe.f(x)
+        return {name: noisy(output) for name, output in y.items()} if isinstance(y, dict) else noisy(y)
+
+    def tell(x: Any) -> None:
+        y = recipe.f(x)
+        if isinstance(y, tuple):
+            optimizer.tell(x, noisy(y[0]), constraints=y[1])
+        else:
+            optimizer.tell(x, value(x))
 
     if recipe.told_first:
         told = np.random.default_rng(1).random((recipe.told_first, 2)) * 10.0
@@ -264,14 +394,18 @@ def play(recipe: Recipe, imposed: list[Any] | None = None) -> dict[str, Any]:
             if recipe.fails and done % recipe.fails == 0:
                 optimizer.fail(x)
             elif all(optimizer.report(x, step, value({**x, "epoch": step})) == "continue" for step in recipe.reports):
-                optimizer.tell(x, value(x))
+                tell(x)
     asked, said = Digest(), Digest()
     for decision in optimizer.decisions:
         asked.add(decision.bits)
-    asked.add(optimizer.space.encode(optimizer.recommend()))
+    is_front = isinstance(optimizer.ledger, FrontLedger)
+    for x in [trial.x for trial in optimizer.front] if is_front else [optimizer.recommend()]:
+        asked.add(optimizer.space.encode(x))
     for trial in optimizer.trials:
         numbers = (trial.y, trial.mu, trial.sd, trial.phi, trial.gamma_hat, trial.surprise, trial.information)
         said.add(trial.number, trial.status, trial.origin, trial.order, trial.explored, *numbers)
+        if trial.outputs:
+            said.add(trial.trust, *trial.outputs.items(), *trial.unmet)
     said.add(*(text for event in optimizer.events for text in (event.kind, event.message)))
     record: dict[str, Any] = {
         "asked": str(asked),
@@ -281,8 +415,14 @@ def play(recipe: Recipe, imposed: list[Any] | None = None) -> dict[str, Any]:
     }
     if imposed is not None:
         record["differences"] = [decision.difference for decision in optimizer.decisions]
+    ledger = optimizer.ledger
+    record["outlook"] = [
+        ledger.gain(10).mean,
+        ledger.gain(10).probability_above(ledger.smallest_gain),
+        ledger.advice.what,
+    ]
     if recipe.ledger:
-        record["ledger"] = account(optimizer.ledger)
+        record["ledger"] = account_of_front(ledger) if is_front else account(ledger)
     return record
 
 
@@ -295,6 +435,15 @@ def account(ledger: Any) -> list[Any]:
     lock_in = ledger.lock_in
     words = [ledger.calibration.verdict, now.how, None if lock_in is None else lock_in.since]
     return [*(float(number) for number in numbers), *words]
+
+
+def account_of_front(ledger: FrontLedger) -> list[Any]:
+    """The numbers and words of a front's ledger."""
+    missing, outputs = ledger.missing, ledger.outputs
+    numbers = [ledger.hypervolume, missing.median, *missing.interval(), *missing.share()]
+    coverages = [list(outputs[name].calibration.coverage_left_out.values()) for name in outputs]
+    words = [missing.how, *(outputs[name].calibration.verdict for name in outputs)]
+    return [*(float(number) for number in (*numbers, *(value for values in coverages for value in values))), *words]
 
 
 def record(runs: Mapping[str, list[Any] | None]) -> dict[str, Any]:
