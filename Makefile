@@ -10,7 +10,7 @@ FUNCTIONS ?= 300
 INPUTS ?= 300
 REQUESTS ?= 2000
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
-CODE := $(wildcard src tests benchmarks examples docs/assets)
+CODE := $(wildcard src tests paper benchmarks examples docs/assets)
 TEXT := $(wildcard docs deploy integrations *.md *.toml *.yml *.yaml Dockerfile Makefile)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
@@ -109,7 +109,7 @@ gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks
 	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
-	.venv/bin/gpmi paper --out docs
+	.venv/bin/python -m paper --out docs
 
 bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
 
@@ -125,7 +125,7 @@ endif
 mutants: .venv/.dev  ## check that tests notice a wrong value of every constant that is guarded (some minutes)
 	.venv/bin/python benchmarks/mutants.py --cores $(CORES)
 
-tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it stopped)
+tsunamis: .venv/.anuga  ## simulate the table of tsunamis (hours; goes on where it stopped)
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
@@ -144,6 +144,10 @@ clean:  ## remove environments, caches and output
 .venv/.dev: pyproject.toml | .venv/bin/python
 	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
 	@.venv/bin/python $(INSTALL) -e ".[dev]"
+	@touch $@
+
+.venv/.anuga: paper/requirements.txt | .venv/.dev
+	.venv/bin/python $(INSTALL) -r paper/requirements.txt
 	@touch $@
 
 # NumPy 1.26 has wheels for Python 3.11 and 3.12 only.

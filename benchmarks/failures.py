@@ -23,7 +23,7 @@ import numpy as np
 from problems.functions import hartmann3, hartmann6, levy, styblinski_tang
 
 import gpmi
-from gpmi.paper.tasks.functions import branin
+from paper.tasks.functions import branin
 
 NEEDS = "peers"
 T, FIRST, SHARE = 60, 20, 0.4

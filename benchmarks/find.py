@@ -24,7 +24,7 @@ from problems.functions import Array, Bounds
 
 import gpmi
 from gpmi import Find, LogEI
-from gpmi.paper.tasks.functions import HIMMELBLAU, branin
+from paper.tasks import HIMMELBLAU, branin
 
 COLUMNS = ("part", "problem", "seed", "arm", "gap", "miss", "cumulative", "repeats", "seconds")
 TABLE = harness.Table(harness.DOCS / "find.csv", COLUMNS, COLUMNS[:4])

@@ -2,7 +2,7 @@
 
     python benchmarks/guard.py [--runs N]     writes guard.md and guard.csv in docs/benchmarks; ten minutes; resumes
 
-A run whose row is in the table is not repeated. The runs are those of `gpmi.paper.simulate` with the arithmetic of
+A run whose row is in the table is not repeated. The runs are those of `paper.simulate` with the arithmetic of
 `gpmi.policies.guard`; tests/policies/test_guard.py checks the guard inside the library. Seeds differ from policies.py.
 """
 
@@ -20,10 +20,10 @@ from problems.scenarios import HARD, SCENARIOS, Scenario
 
 import gpmi
 from gpmi import theory
-from gpmi.paper.bounds import largest_information
-from gpmi.paper.simulate import Run
-from gpmi.paper.tasks import TASKS
 from gpmi.policies import guard
+from paper.bounds import largest_information
+from paper.simulate import Run
+from paper.tasks import TASKS
 
 COLUMNS = ("scenario", "rule", "seed", "horizon", "regret", "acted", "charged", "budget", "bound")
 TABLE = harness.Table(harness.DOCS / "guard.csv", COLUMNS, COLUMNS[:3])

@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))  # where paper/ is: its tasks are problems of some benchmarks
 DOCS = ROOT / "docs" / "benchmarks"
 PACKAGES = ("numpy", "scipy", "threadpoolctl", "optuna", "torch", "greenlet")  # named with the machine, if installed
 MEASURED = re.compile(r"- Measured until (\S+) on (.+)")  # the lines of a page that name a machine

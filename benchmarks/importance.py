@@ -20,7 +20,7 @@ from problems.functions import BRANIN, hartmann3, hartmann6
 from scipy.stats import qmc
 
 import gpmi
-from gpmi.paper.tasks.functions import branin, log_goldstein_price
+from paper.tasks.functions import branin, log_goldstein_price
 
 Array = NDArray[np.float64]
 SIZES = (15, 30)

@@ -16,6 +16,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 STAMPS = {  # the first environment runs the script
     "gpmi": (".venv/.dev",),
+    "ANUGA": (".venv/.anuga",),
     "peers": (".venv-bench/.ready",),
     "peers and HEBO": (".venv-bench/.ready", ".venv-bench-hebo/.ready"),
 }

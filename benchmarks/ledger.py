@@ -23,7 +23,7 @@ from problems.functions import BRANIN, Array
 import gpmi
 from gpmi import kernels
 from gpmi.analysis.ledger.ledger import REPEATS, Ledger
-from gpmi.paper.tasks.functions import branin
+from paper.tasks.functions import branin
 
 COLUMNS = ("part", "setting", "seed", "step", "what", "true", "lower", "upper")
 TABLE = harness.Table(harness.DOCS / "ledger.csv", COLUMNS, COLUMNS[:3])

@@ -17,14 +17,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 import gpmi
-from gpmi.paper.simulate import Problem, scores, simulate
-from gpmi.paper.tasks import TASKS, Task
+from paper.simulate import Problem, scores, simulate
+from paper.tasks import TASKS, Task
 
 INITIAL, HORIZON, PAIRS = 10, 200, 5
 
 
 def by_gpmi(task: Task, seed: int) -> list[int]:
-    """Run as `gpmi paper` does, the covariance of the candidates included."""
+    """Run as `make paper` does, the covariance of the candidates included."""
     policy = scores(gpmi.GPMI(), HORIZON)
     return simulate(Problem.of(task), policy, np.random.default_rng(seed), INITIAL, HORIZON)
 
@@ -68,7 +68,7 @@ def main() -> None:
     for seed in range(PAIRS):
         task = TASKS["generated-2"].sample(np.random.default_rng(seed))
         queries = []
-        for name, run in (("gpmi paper", by_gpmi), ("gpmi.Optimizer", by_optimizer), ("scikit-learn", by_sklearn)):
+        for name, run in (("make paper", by_gpmi), ("gpmi.Optimizer", by_optimizer), ("scikit-learn", by_sklearn)):
             started = time.process_time()
             queries.append(run(task, seed))
             seconds.setdefault(name, []).append(time.process_time() - started)

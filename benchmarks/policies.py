@@ -5,7 +5,7 @@
 
 A run whose row is in the table is not repeated. After a change of a policy remove its rows.
 
-Every policy sees the same tasks, initial points, noise, kernel and noise_var. Runs are those of `gpmi.paper.simulate`.
+Every policy sees the same tasks, initial points, noise, kernel and noise_var. Runs are those of `paper.simulate`.
 Scores come from the library, and from this file for the rules that were tried and not taken.
 
 R_T / T is the mean noise-free regret of the queries after the initial design. A run is stuck when the mean regret of
@@ -23,8 +23,8 @@ from problems.functions import Array
 from problems.scenarios import HARD, SCENARIOS
 
 import gpmi
-from gpmi.paper.simulate import Run, Scores, scores, simulate
-from gpmi.paper.tasks import TASKS
+from paper.simulate import Run, Scores, scores, simulate
+from paper.tasks import TASKS
 
 COLUMNS = ("scenario", "policy", "repetition", "mean_regret", "last_regret", "found")
 TABLE = harness.Table(harness.DOCS / "policies.csv", COLUMNS, COLUMNS[:3])

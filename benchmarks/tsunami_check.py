@@ -22,8 +22,9 @@ import numpy as np
 from problems.functions import Array
 from scipy.special import j0, j1
 
-from gpmi.paper.tasks import shallow_water, tsunami
+from paper.tasks import shallow_water, tsunami
 
+NEEDS = "ANUGA"
 PAGE = harness.DOCS / "tsunami.md"
 TABLE = Path(tsunami.__file__).with_name(tsunami.TABLE)
 G = shallow_water.GRAVITY

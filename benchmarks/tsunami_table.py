@@ -1,15 +1,15 @@
-"""Simulates a space-filling design of tsunamis, and stores it in src/gpmi/paper/tasks/tsunami.csv.
+"""Simulates a space-filling design of tsunamis, and stores it in paper/tasks/tsunami.csv.
 
     python benchmarks/tsunami_table.py [--points N] [--cores N]      hours; resumes
 
 The rows are collected in tsunami-anew.csv next to the table, which they replace when all of them are there. If the
-table has changed, learn the priors again (`python -m gpmi.paper.tasks.priors`), remove the tsunamis' rows from
-docs/paper/runs.csv.gz and run `gpmi paper`.
+table has changed, learn the priors again (`python -m paper.tasks.priors`), remove the tsunamis' rows from
+docs/paper/runs.csv.gz and run `make paper`.
 
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
 process with one thread. Its row is appended when it ends, so the work can be stopped at any time and resumed. A row
-does not depend on the order, or on the number of cores. When all points are there the rows are sorted. Needs the extras
-`tsunami` and `cli`.
+does not depend on the order, or on the number of cores. When all points are there the rows are sorted. Needs the extra
+`cli` and ANUGA (paper/requirements.txt).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ import numpy as np
 from rich.console import Console
 from scipy.stats import qmc
 
-from gpmi.paper.tasks import shallow_water, tsunami
 from gpmi.run.progress import progress_bar
+from paper.tasks import shallow_water, tsunami
 
+NEEDS = "ANUGA"
 PATH = Path(tsunami.__file__).with_name(tsunami.TABLE)
 ANEW = PATH.with_name("tsunami-anew.csv")
 POINTS, SEED = 200, 2014

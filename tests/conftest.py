@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if find_spec("anuga") is None:
         for item in items:
             if item.get_closest_marker("anuga"):
-                item.add_marker(pytest.mark.skip(reason='ANUGA is missing: pip install "gpmi[tsunami]"'))
+                item.add_marker(pytest.mark.skip(reason="ANUGA is missing: pip install -r paper/requirements.txt"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import gpmi
-from gpmi.paper.tasks.functions import HIMMELBLAU, branin, goldstein_price, log_goldstein_price
+from paper.tasks import HIMMELBLAU, branin, goldstein_price, log_goldstein_price
 
 from . import functions as fs
 from .functions import Array, Bounds, Problem

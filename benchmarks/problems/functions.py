@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.paper.tasks.functions import MIXTURE
+from paper.tasks.functions import MIXTURE
 
 Array = NDArray[np.float64]
 Point = Any  # an array (d,) for boxes, a dict for named spaces

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 import gpmi
-from gpmi.paper.simulate import Problem, triangular_root
-from gpmi.paper.tasks import TASKS
+from paper.simulate import Problem, triangular_root
+from paper.tasks import TASKS
 
 from .functions import Array
 

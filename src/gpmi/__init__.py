@@ -89,12 +89,11 @@ __all__ = [
     "plots",
     "stopping",
     "study",
-    "tasks",
     "theory",
 ]
 
 if TYPE_CHECKING:
-    from gpmi import exchange, plots, tasks, theory
+    from gpmi import exchange, plots, theory
     from gpmi.analysis.importance import importances
     from gpmi.run.backtest import backtest
     from gpmi.run.backtest_result import BacktestResult

@@ -99,7 +99,7 @@ def test_a_whole_number_has_a_least_and_a_most() -> None:
         ("gpmi.kernels", "matern", "Matern"),
         ("gpmi.stopping", "RegretBellow", "RegretBelow"),
         ("gpmi.exchange", "read_trial", "read_trials"),
-        ("gpmi.tasks", "tasks", "TASKS"),
+        ("gpmi.theory", "gama_hat", "gamma_hat"),
         ("gpmi.report", "sectons", "sections"),
         ("gpmi.command", "Comand", "Command"),
         ("gpmi.studyfile", "readstudy", "read_study"),

@@ -385,14 +385,14 @@ def test_the_changelog_and_the_citation_know_the_version():
     assert f"\n## [{citation[1]}] - {citation[2]}\n" in (root / "CHANGELOG.md").read_text()
 
 
-def test_plots_theory_and_tasks_are_there_after_importing_gpmi_alone():
+def test_plots_and_theory_are_there_after_importing_gpmi_alone():
     code = """
 import sys, gpmi
-late = {"gpmi.plots", "gpmi.views.figures.plots", "gpmi.theory", "gpmi.tasks", "matplotlib", "pandas", "rich"}
+late = {"gpmi.plots", "gpmi.views.figures.plots", "gpmi.theory", "matplotlib", "pandas", "rich"}
 assert not late & set(sys.modules), late & set(sys.modules)
-assert {"plots", "theory", "tasks", "maximize", "__version__"} <= set(dir(gpmi))
+assert {"plots", "theory", "maximize", "__version__"} <= set(dir(gpmi))
 assert not late & set(sys.modules)
-assert callable(gpmi.plots.run) and callable(gpmi.theory.theorem_2) and "branin" in gpmi.tasks.TASKS
+assert callable(gpmi.plots.run) and callable(gpmi.theory.theorem_2)
 assert "matplotlib" not in sys.modules
 import gpmi.plots
 from gpmi import plots

@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 import gpmi
 from gpmi import cli
 from gpmi.cli import demo, demo_figure, extra_commands
-from gpmi.paper.tasks import HIMMELBLAU, himmelblau, tsunami
+from gpmi.cli.demo_function import HIMMELBLAU, himmelblau
 
 
 def invoke(*arguments):
@@ -265,34 +264,6 @@ def test_the_demo_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
     result = invoke("demo", "--out", tmp_path / "a.png")
     assert result.exit_code == 1
     assert 'pip install "gpmi[cli,plots]"' in result.stderr and result.stderr.count("\n") == 1
-
-
-@pytest.mark.usefixtures("no_time_is_spent")
-def test_the_tsunami_demo_without_anuga_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "anuga", None)
-    result = invoke("demo", "--tsunami", "--out", tmp_path / "a.png")
-    assert result.exit_code == 1
-    assert 'pip install "gpmi[tsunami]"' in result.stderr and result.stderr.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_tsunami_demo_maximises_the_simulator(tmp_path, monkeypatch):
-    asked = []
-
-    def simulate(*values):
-        point = dict(zip(tsunami.SPACE, values, strict=True))
-        asked.append(point)
-        return SimpleNamespace(amplification=1.0 - (point["omega"] - 0.05) ** 2)
-
-    monkeypatch.setattr(demo, "simulate", simulate)
-    monkeypatch.setattr(demo, "require_anuga", lambda: None)
-    out = tmp_path / "a.png"
-    result = invoke("demo", "--tsunami", "--budget", 6, "--out", out)
-    assert result.exit_code == 0, result.output
-    assert len(asked) == 6 and all(point.keys() == tsunami.SPACE.keys() for point in asked)
-    for words in ("island_slope", "amplification", "recommended", "stopped: budget, after 6", "Found: an island"):
-        assert words in result.output
-    assert out.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_program_without_typer_names_the_extra(monkeypatch):

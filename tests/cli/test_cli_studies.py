@@ -151,19 +151,11 @@ def test_ctrl_c_ends_the_programs_and_prints_what_there_is(study):
     assert not any(Path("/proc", number).exists() for number in pids.read_text().split())
 
 
-@pytest.mark.parametrize("command", ["init", "run", "demo", "paper"])
+@pytest.mark.parametrize("command", ["init", "run", "demo"])
 def test_every_help_has_an_example(command):
     result = invoke(command, "--help")
     assert result.exit_code == 0
     assert re.search(rf"Example: gpmi {command}\b", result.output)
-
-
-def test_nothing_of_the_example_of_the_paper_is_unknown(tmp_path):
-    from gpmi import paper
-
-    shown = re.search(r"--task (\S+)", invoke("paper", "--help").output.replace("\n", " ").split("Example:")[1])
-    assert shown is not None
-    paper.Plan(tmp_path / "pages", (shown[1],), 10, 50, 0)
 
 
 def test_the_template_stops_only_when_its_budget_is_spent(tmp_path):

@@ -154,8 +154,8 @@ def test_points_that_are_known_do_not_make_all_others_tie() -> None:
 
 @pytest.mark.parametrize("policy", [LogEI(), LogEI("mean"), EI(), None], ids=repr)
 def test_with_little_noise_every_choice_on_a_grid_is_the_argmax(policy: Any) -> None:
+    from gpmi.cli.demo_function import HIMMELBLAU
     from gpmi.model.model import objective
-    from gpmi.paper.tasks import HIMMELBLAU
 
     side = np.linspace(-5.0, 5.0, 32)
     grid = np.array([(a, b) for a in side for b in side])

@@ -20,8 +20,8 @@ from gpmi.model.fitting.fit import fit, fit_noise
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.model import Model, ModelSetting, promises
-from gpmi.paper.theory import gamma
 from gpmi.space import Space
+from gpmi.theory import gamma
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.4, variance=2.0)
 

@@ -12,7 +12,7 @@ import gpmi
 from gpmi import Optimizer, kernels
 from gpmi.analysis.ledger import warning_events
 from gpmi.analysis.ledger.run_warnings import undetected_noise_of
-from gpmi.paper.tasks.functions import branin
+from paper.tasks.functions import branin
 
 POINTS = np.random.default_rng(0).random((24, 2))
 MISSED, FOUND = 1, 0  # seeds of noise at which the fit has learned none, and some

@@ -11,8 +11,8 @@ import pytest
 
 import gpmi
 from gpmi import GPUCB, Find, Int, LogEI, Optimizer, Reinvest, kernels
+from gpmi.cli.demo_function import HIMMELBLAU
 from gpmi.optimizer import Defaults
-from gpmi.paper.tasks import HIMMELBLAU
 from gpmi.search.initial_design import covering
 
 SAME = 1e-3  # of the box: the distance below which a point is known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 import gpmi
-from gpmi import Posterior, cli, paper, theory
-from gpmi.paper import figures, page, properties
-from gpmi.paper.experiment import (
+import paper
+from gpmi import Posterior, theory
+from paper import figures, page, properties
+from paper.__main__ import app
+from paper.experiment import (
     ALGORITHMS,
     DEFAULT,
     DELTAS,
@@ -31,12 +34,13 @@ from gpmi.paper.experiment import (
     perform,
     run_all,
 )
-from gpmi.paper.simulate import Problem, Run, scores, simulate, triangular_root
-from gpmi.paper.summary import Summary, compare, half_interval, summarise
-from gpmi.paper.table import COLUMNS, Row, append, open_table, pack, read
-from gpmi.paper.tasks import Task
+from paper.simulate import Problem, Run, scores, simulate, triangular_root
+from paper.summary import Summary, compare, half_interval, summarise
+from paper.table import COLUMNS, Row, append, open_table, pack, read
+from paper.tasks import Task
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 
 def problem(name: str, seed: int = 3) -> tuple[Task, Problem]:
@@ -151,7 +155,7 @@ def test_another_processor_makes_the_same_queries() -> None:
     code = (
         "import sys\n"
         "from numpy._core._multiarray_umath import __cpu_features__\n"
-        "from gpmi.paper.experiment import ALGORITHMS, Cell, perform\n"
+        "from paper.experiment import ALGORITHMS, Cell, perform\n"
         "print(__cpu_features__.get('X86_V3', __cpu_features__.get('AVX2', False)), file=sys.stderr)\n"
         "for task in ('goldstein-price', 'generated-2'):\n"
         "    for row in perform([Cell(task, name, 1, 0, 50) for name in ALGORITHMS]): print(row.queries)\n"
@@ -159,7 +163,11 @@ def test_another_processor_makes_the_same_queries() -> None:
     old = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX2 FMA3"}
     results = [
         subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code], env=os.environ | extra, capture_output=True, text=True
+            [sys.executable, "-W", "ignore", "-c", code],
+            cwd=ROOT,
+            env=os.environ | extra,
+            capture_output=True,
+            text=True,
         )
         for extra in ({}, old)
     ]
@@ -399,7 +407,7 @@ def test_gamma_hat_is_below_the_information_up_to_the_noise_that_the_page_names(
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(cli.app(), ["paper", *map(str, arguments)])
+    result = CliRunner().invoke(app, [*map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.output
 
@@ -426,6 +434,13 @@ def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path, mo
     monkeypatch.setattr(figures, "all_figures", lambda summaries, bounds: {})
     code, said = run("--runs", 2, *few)
     assert code == 0 and "to do" not in said
+
+
+def test_the_example_of_the_help_is_a_plan(tmp_path: Path) -> None:
+    code, said = run("--help")
+    shown = re.search(r"Example: python -m paper --task (\S+) --runs (\d+) --out", " ".join(said.split()))
+    assert code == 0 and shown is not None
+    paper.Plan(tmp_path / "pages", (shown[1],), int(shown[2]), 50, 0)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import gpmi.run.loop
 import gpmi.run.study
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "paper" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *HOWTOS]
 NOTES = sorted((ROOT / "docs" / "notes").glob("*.md"))
@@ -399,4 +399,4 @@ def test_the_line_that_installs_brings_all_that_the_page_shows(page: str) -> Non
     installed = re.findall(r'^pip install "\.\[(.*)\]"$', (ROOT / page).read_text(), re.MULTILINE)
     assert len(installed) == 1
     assert requirements(installed[0]) >= requirements("plots,cli,study,postgres,serve") | {"pandas"}
-    assert not requirements(installed[0]) & requirements("ax,botorch,hydra,mlflow,ray,tsunami")
+    assert not requirements(installed[0]) & requirements("ax,botorch,hydra,mlflow,ray")

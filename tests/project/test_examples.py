@@ -11,7 +11,6 @@ import pytest
 
 matplotlib.use("Agg")
 
-ARGUMENTS = {"tsunami.py": ("3", "0.25")}  # evaluations, on a coarse mesh
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
@@ -36,17 +35,11 @@ def test_a_story_is_a_script_in_cells_whose_pictures_the_site_shows(path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.name, marks=[pytest.mark.anuga] if path.name == "tsunami.py" else [])
-        for path in EXAMPLES
-    ],
-)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_runs(path, tmp_path, monkeypatch, capfd):
     """It runs in this process, because a process of its own would import everything again."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [str(path), *ARGUMENTS.get(path.name, ())])
+    monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
     plt.close("all")
     printed = capfd.readouterr()

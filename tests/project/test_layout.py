@@ -62,6 +62,13 @@ def test_a_package_imports_only_those_before_it() -> None:
     assert_none(problem for module in MODULES.values() for problem in layout.wrong_imports(module, MODULES))
 
 
+def test_the_package_imports_nothing_that_lies_beside_it() -> None:
+    beside = {path.name for path in ROOT.iterdir() if path.is_dir()}
+    assert {"paper", "benchmarks", "tests"} <= beside
+    found = layout.origins(MODULES)
+    assert {"numpy", "gpmi"} <= found and not found & beside
+
+
 def test_a_private_name_stays_in_its_package() -> None:
     assert_none(problem for module in MODULES.values() for problem in layout.foreign_private_names(module, MODULES))
 

@@ -1,4 +1,4 @@
-"""The demonstration: optimise a function of two parameters, or a tsunami simulator, and draw how it went."""
+"""The demonstration: optimise a function of two parameters, a reaction or a training, and draw how it went."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import install_command
 from gpmi.cli.demo_figure import NEAR, found_after, picture_of_curves, picture_of_front, story
-from gpmi.paper.tasks import HIMMELBLAU
-from gpmi.paper.tasks.shallow_water import require_anuga
-from gpmi.paper.tasks.tsunami import SPACE, simulate
+from gpmi.cli.demo_function import HIMMELBLAU
 from gpmi.run.loop import maximize, optimize
 from gpmi.run.result import Result
 from gpmi.space import Fidelity, Real
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-Kind: TypeAlias = Literal["hills", "noise", "objectives", "curves", "tsunami"]
+Kind: TypeAlias = Literal["hills", "noise", "objectives", "curves"]
 
 HILLS = "A hilly function of two parameters: four peaks, one of them the highest."
 NOISE, EPOCHS = 5.0, 27  # the sd of the noise, and the steps of a training
@@ -37,9 +35,8 @@ WORDS: dict[Kind, str] = {
     "noise": f"{HILLS} Each value is wrong by about {NOISE:g}. gpmi may evaluate it at {{}} points.",
     "objectives": "A reaction: a high yield for little money, which do not go together. gpmi may run it {} times.",
     "curves": f"A training of {EPOCHS} epochs, with two parameters. gpmi may spend the epochs of {{}} trainings.",
-    "tsunami": "A simulation: how an island changes what a tsunami does to a beach. gpmi may run it {} times.",
 }
-BUDGETS: dict[Kind, int] = {"hills": 60, "noise": 60, "objectives": 30, "curves": 20, "tsunami": 20}
+BUDGETS: dict[Kind, int] = {"hills": 60, "noise": 60, "objectives": 30, "curves": 20}
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
@@ -66,8 +63,6 @@ def demo(*, kind: Kind, budget: int, seed: int, out: Path, console: Console, pro
 
 
 def _run(kind: Kind, budget: int, seed: int) -> Result:
-    if kind == "tsunami":
-        return maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
     if kind == "objectives":
         goals = {"yield": Max(at_least=20), "cost": Min(at_most=14)}
         return optimize(Reaction(seed), dict(RECIPE), goals=goals, budget=budget, seed=seed, progress=True)
@@ -83,10 +78,10 @@ def _picture(kind: Kind, result: Result) -> Figure:
         return picture_of_front(result)
     if kind == "curves":
         return picture_of_curves(result)
-    return story(result, None if kind == "tsunami" else HIMMELBLAU)
+    return story(result, HIMMELBLAU)
 
 
-# What is optimised
+# Functions
 
 
 def noisy(seed: int) -> Callable[[Any], float]:
@@ -106,10 +101,10 @@ class Reaction:
 
     def __call__(self, point: Mapping[str, float]) -> dict[str, float]:
         warm, hours = point["temperature"], point["hours"]
-        made = 92.0 * math.exp(-(((warm - 85.0) / 40.0) ** 2)) * (1.0 - math.exp(-0.5 * hours)) - 1.2 * hours
-        paid = 3.0 + 0.6 * hours + 0.06 * (warm - 20.0) + 0.0006 * (warm - 60.0) ** 2
+        percent = 92.0 * math.exp(-(((warm - 85.0) / 40.0) ** 2)) * (1.0 - math.exp(-0.5 * hours)) - 1.2 * hours
+        price = 3.0 + 0.6 * hours + 0.06 * (warm - 20.0) + 0.0006 * (warm - 60.0) ** 2
         error = self._rng.standard_normal(2)
-        return {"yield": made + 0.5 * float(error[0]), "cost": paid + 0.1 * float(error[1])}
+        return {"yield": percent + 0.5 * float(error[0]), "cost": price + 0.1 * float(error[1])}
 
 
 def training(point: Mapping[str, float]) -> Iterator[tuple[int, float]]:
@@ -119,12 +114,7 @@ def training(point: Mapping[str, float]) -> Iterator[tuple[int, float]]:
         yield epoch, end - 80.0 * math.exp(-epoch / 6.0)
 
 
-def amplification(point: Mapping[str, float]) -> float:
-    """Simulate a tsunami, in about 20 s: the run-up behind an island, relative to that of the bare beach."""
-    return simulate(*(point[name] for name in SPACE)).amplification
-
-
-def check(*, kind: Kind, budget: int, seed: int, out: Path) -> None:
+def check(*, budget: int, seed: int, out: Path) -> None:
     """Refuse bad arguments before any time is spent, by a ValueError or an ImportError that says what to install."""
     checks.whole("budget", budget, 1)
     checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -145,11 +135,9 @@ def check(*, kind: Kind, budget: int, seed: int, out: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError(f"the picture needs matplotlib: {install_command('cli,plots')}") from error
-    if kind == "tsunami":
-        require_anuga()
 
 
-# What is said
+# Text
 
 
 def report(kind: Kind, result: Result, elapsed: float, cpu: float, console: Console) -> None:
@@ -182,10 +170,10 @@ def ending(kind: Kind, result: Result) -> list[str]:
             f"Found: {result.y:.5g}, {max(0.0, HIMMELBLAU.maximum - result.y):.3g} below the best possible value.",
             f"What happened: {stopped} of {len(result.trials)} trainings were stopped, because they would hardly win.",
         ]
-    happened = f"{spread} where a model of all values so far expected the most, or knew too little."
-    if kind == "tsunami":
-        return [f"Found: an island that makes the run-up {result.y:.4g} times that of the bare beach.", happened]
-    return [_found_peak(kind, result), happened]
+    return [
+        _found_peak(kind, result),
+        f"{spread} where a model of all values so far expected the most, or knew too little.",
+    ]
 
 
 def _found_peak(kind: Kind, result: Result) -> str:
@@ -214,18 +202,10 @@ def _print(console: Console, text: str) -> None:
 
 
 def _table(result: Result) -> Table:
-    """Return a table of the best point, the recommended one and, if it is known, the maximum."""
+    """Return a table of the best point, the recommended one and the maximum."""
     from rich.table import Table
 
-    plain: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 3, 0, 0)}
-    if isinstance(result.x, dict):
-        assert isinstance(result.recommended, dict)
-        table = Table("", "best point", "recommended", **plain)
-        for name, value in result.x.items():
-            table.add_row(name, f"{value:.4g}", f"{result.recommended[name]:.4g}")
-        table.add_row("amplification", f"{result.y:.4g}", "")
-        return table
-    table = Table("", "x1", "x2", "f", "below the maximum", **plain)
+    table = Table("", "x1", "x2", "f", "below the maximum", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for name, x in (("best point", result.x), ("recommended", result.recommended), ("maximum", HIMMELBLAU.argmax)):
         assert x is not None
         gap = max(0.0, HIMMELBLAU.maximum - HIMMELBLAU.f(x))

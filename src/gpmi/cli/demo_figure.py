@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.paper.tasks import Function
+from gpmi.cli.demo_function import Function
 from gpmi.policies.improvement import log_h
 from gpmi.run.result import Result
-from gpmi.views.figures.axes import axes_of
 from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
-from gpmi.views.figures.slices import draw_slices, values_of
+from gpmi.views.figures.slices import values_of
 from gpmi.views.figures.style import (
     BLACK,
     BLUE,
     GREY,
     LIGHT,
     VERMILION,
-    add_panels,
     legend_above,
     new_figure,
     star,
@@ -46,14 +44,9 @@ def found_after(result: Result, function: Function) -> int | None:
     )
 
 
-def story(result: Result, function: Function | None) -> Figure:
-    """Draw a function of two parameters, the queries, the model at the end, its uncertainty, and the best value.
-
-    If the function is None, only the model along each parameter and the best value are drawn.
-    """
+def story(result: Result, function: Function) -> Figure:
+    """Draw a function of two parameters, the queries, the model at the end, its uncertainty, and the best value."""
     with style():
-        if function is None:
-            return _story_of_a_simulator(result)
         figure = new_figure(13.6, 6.4)
         grid = figure.add_gridspec(2, 4)
         maps = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 3)]
@@ -66,20 +59,6 @@ def story(result: Result, function: Function | None) -> Figure:
         best.axhline(function.maximum, color=VERMILION, linewidth=1.0, linestyle=(0, (4, 2)), label="the maximum")
         best.set_ylim(top=function.maximum + 0.06 * (function.maximum - best.get_ylim()[0]))
         legend_above(best)
-    return figure
-
-
-def _story_of_a_simulator(result: Result) -> Figure:
-    """Draw the model along each parameter, and the best value over time."""
-    count = len(axes_of(result.space))
-    columns = min(count, 3)
-    rows = -(-count // columns)
-    figure = new_figure(10.8, 2.6 * rows + 3.0)
-    grid = figure.add_gridspec(2, 1, height_ratios=[2.6 * rows, 2.4])
-    draw_slices(add_panels(figure, grid[0].subgridspec(rows, columns), count), RunView.of(result), None)
-    best = figure.add_subplot(grid[1])
-    _draw_best(best, result, "The best value so far")
-    legend_above(best)
     return figure
 
 
@@ -173,15 +152,15 @@ def _label(ax: Axes, at: tuple[float, ...], words: str) -> None:
     )  # fmt: skip
 
 
-def _draw_best(ax: Axes, result: Result, title: str, function: Function | None = None) -> None:
+def _draw_best(ax: Axes, result: Result, title: str, function: Function) -> None:
     """Draw each value and the best so far. The axis starts near the first value; lower ones are marked at its edge.
 
-    If the function is known, the best so far is the best of its values, without noise.
+    The best so far is the best value of the function, without noise.
     """
     from matplotlib.ticker import MaxNLocator
 
     t, y = np.array([(t, trial.y) for t, trial in RunView.of(result).numbered], dtype=float).T
-    true = y if function is None else np.array([function.f(trial.x) for _, trial in RunView.of(result).numbered])
+    true = np.array([function.f(trial.x) for _, trial in RunView.of(result).numbered])
     best: Array = np.maximum.accumulate(true)
     first = next((t for t, trial in RunView.of(result).numbered if trial.origin == "policy"), len(result.trials) + 1)
     floor = float(best[0] - 0.05 * (np.ptp(best) or 1.0))

@@ -1,4 +1,4 @@
-"""Commands that are not about one study: serve, demo and paper."""
+"""Commands that are not about one study: serve and demo."""
 
 import shutil
 import sys
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gpmi._support.text import install_command
-from gpmi.cli.common import INTERRUPTED, one_line_errors, study_errors, study_of_file
+from gpmi.cli.common import one_line_errors, study_errors, study_of_file
 
 
 def serve(
@@ -65,63 +65,31 @@ def serve(
 
 def demo(
     budget: Annotated[
-        int | None, typer.Option(help="The number of evaluations; by default 60, 30 with --objectives, or 20.")
+        int | None,
+        typer.Option(help="The number of evaluations; by default 60, 30 with --objectives, 20 with --curves."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
-    tsunami: Annotated[
-        bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
-    ] = False,
     noise: Annotated[bool, typer.Option("--noise", help="Every value is measured with an error.")] = False,
     objectives: Annotated[bool, typer.Option("--objectives", help="A high yield for a low cost.")] = False,
     curves: Annotated[bool, typer.Option("--curves", help="Stop trainings early that will hardly win.")] = False,
 ) -> None:
-    """Find the highest of four peaks and draw how it went; or show noise, two objectives, trainings, a simulator."""
+    """Find the highest of four peaks and draw how it went; or show noise, two objectives, or trainings."""
     from gpmi.cli import demo as demonstration
     from gpmi.run.progress import lasting_console
 
-    kinds: dict[demonstration.Kind, bool] = {
-        "tsunami": tsunami, "noise": noise, "objectives": objectives, "curves": curves
-    }  # fmt: skip
+    kinds: dict[demonstration.Kind, bool] = {"noise": noise, "objectives": objectives, "curves": curves}
     chosen = [name for name, is_on in kinds.items() if is_on]
     kind = chosen[0] if chosen else "hills"
     evaluations = demonstration.BUDGETS[kind] if budget is None else budget
     with one_line_errors(ValueError, ImportError):
         if len(chosen) > 1:
             raise ValueError(f"there is --{' and --'.join(chosen)}; give one of them")
-        demonstration.check(kind=kind, budget=evaluations, seed=seed, out=out)
+        demonstration.check(budget=evaluations, seed=seed, out=out)
     with one_line_errors(OSError):
         demonstration.demo(
             kind=kind, budget=evaluations, seed=seed, out=out, console=lasting_console(), program=program_name()
         )
-
-
-def paper(
-    runs: Annotated[int, typer.Option(help="Repetitions of each algorithm on each task.")] = 100,
-    horizon: Annotated[int, typer.Option(help="Queries in a run; ten times as many for the erratum.")] = 200,
-    task: Annotated[list[str] | None, typer.Option(help="Run only this task; repeat the option for several.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same queries.")] = 0,
-    cores: Annotated[int | None, typer.Option(help="The number of processes; by default one for each core.")] = None,
-    out: Annotated[Path, typer.Option(help="The folder for paper.md, its figures and its table.")] = Path("gpmi-paper"),
-) -> None:
-    """Run the paper's experiments again, draw its figures and report what reproduces.
-
-    It can be stopped at any time. The same command continues where it stopped.
-    """
-    from gpmi import paper
-    from gpmi.run.progress import lasting_console
-
-    chosen = {} if cores is None else {"cores": cores}
-    with one_line_errors(ValueError, ImportError):
-        plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
-    console = lasting_console()
-    with one_line_errors(OSError, ValueError):
-        try:
-            written = paper.reproduce(plan, console)
-        except KeyboardInterrupt:
-            typer.echo("gpmi: stopped; the same command continues", err=True)
-            raise typer.Exit(INTERRUPTED) from None
-    console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
 
 
 def program_name() -> str:
@@ -134,5 +102,4 @@ def program_name() -> str:
 COMMANDS: dict[Callable[..., None], str] = {
     serve: "study.db --open",
     demo: "--budget 30 --out picture.svg",
-    paper: "--task branin --runs 10 --out pages",
 }

@@ -26,7 +26,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask
-from gpmi.paper.tasks import shallow_water
+from paper.tasks import shallow_water
 
 SPACE: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -271,7 +271,7 @@ def table() -> tuple[Array, Array]:
 
     From tsunami.csv, which benchmarks/tsunami_table.py writes.
     """
-    lines = (files("gpmi.paper.tasks") / TABLE).read_text().splitlines()
+    lines = (files("paper.tasks") / TABLE).read_text().splitlines()
     rows = sorted(csv.DictReader(lines), key=lambda row: int(row["point"]))
     inputs = np.array([[float(row[name]) for name in SPACE] for row in rows])
     amplification = np.array([float(row["amplification"]) for row in rows])

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpmi import theory
 from gpmi._support.types import Array
-from gpmi.paper import theory
-from gpmi.paper.experiment import PANELS
-from gpmi.paper.tasks import TASKS, tsunami
-from gpmi.paper.tasks.fixed import SIDE
+from paper.experiment import PANELS
+from paper.tasks import TASKS, tsunami
+from paper.tasks.fixed import SIDE
 
 HOLDS, IN_PART, FAILS, WITHDRAWN, OPEN = "holds", "holds in part", "does not hold", "withdrawn", "not confirmed"
 ALL = "on all these tasks; in part on more than half"

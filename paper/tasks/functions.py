@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from gpmi._support.types import Array
-
-
-@dataclass(frozen=True)
-class Function:
-    """f on a box, to be maximised, with its maximum."""
-
-    f: Callable[[Array | Sequence[float]], float]
-    bounds: tuple[tuple[float, float], ...]
-    argmax: tuple[float, ...]
-    maximum: float
-
-
-def himmelblau(x: Array | Sequence[float]) -> float:
-    """-(H(x) + 5 x1 + 3 x2), H(x) = (x1^2 + x2 - 11)^2 + (x1 + x2^2 - 7)^2, at one x (2,).
-
-    H has four minima of value 0; the tilt, which is our choice, makes one of them the best.
-    """
-    x1, x2 = float(x[0]), float(x[1])
-    return -((x1**2 + x2 - 11.0) ** 2 + (x1 + x2**2 - 7.0) ** 2 + 5.0 * x1 + 3.0 * x2)
+from gpmi.cli.demo_function import Function
 
 
 def branin(x: Array | Sequence[float]) -> float:
@@ -67,12 +48,6 @@ def mixture(x: Array | Sequence[float]) -> float:
     return sum(h * math.exp(-((x1 - c1) ** 2 + (x2 - c2) ** 2) / (2.0 * s**2)) for h, (c1, c2), s in _BUMPS)
 
 
-HIMMELBLAU = Function(
-    himmelblau,
-    bounds=((-5.0, 5.0), (-5.0, 5.0)),
-    argmax=(-3.83355005, -3.33360213),  # the best of a fine grid, polished: tests/cli/test_cli.py
-    maximum=28.95910943378636,
-)
 BRANIN = Function(
     branin,
     bounds=((-5.0, 10.0), (0.0, 15.0)),

@@ -22,14 +22,14 @@ from gpmi._support.processes import end_with_the_parent
 from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF, Kernel
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.paper.simulate import Problem, prior_draw, scores, simulate, triangular_root
-from gpmi.paper.table import Row
-from gpmi.paper.tasks import TASKS
-from gpmi.paper.tasks.fixed import BY_COORDINATE, without_suffix
-from gpmi.paper.tasks.generated import GENERATED_2, GENERATED_4
-from gpmi.paper.tasks.task import N_INIT, Source, Task
-from gpmi.paper.theory import observe_regret
 from gpmi.policies import GPMI, GPUCB, LogEI, Policy, Reinvest, Thompson, VarianceBonus
+from gpmi.theory import observe_regret
+from paper.simulate import Problem, prior_draw, scores, simulate, triangular_root
+from paper.table import Row
+from paper.tasks import TASKS
+from paper.tasks.fixed import BY_COORDINATE, without_suffix
+from paper.tasks.generated import GENERATED_2, GENERATED_4
+from paper.tasks.task import N_INIT, Source, Task
 
 DELTA = 1e-6  # of GP-MI, GP-UCB and Corollary 1, as in the paper
 DEFAULT = "gpmi's default"

@@ -11,8 +11,10 @@ import numpy as np
 
 from gpmi.gp.kernels import RBF
 from gpmi.gp.posterior import Posterior
-from gpmi.paper.bounds import Bounds
-from gpmi.paper.experiment import (
+from gpmi.views.figures.plots import posterior_1d
+from gpmi.views.figures.style import BLACK, new_figure, style
+from paper.bounds import Bounds
+from paper.experiment import (
     ALGORITHMS,
     BESIDE,
     DEFAULT,
@@ -24,11 +26,9 @@ from gpmi.paper.experiment import (
     VALUE_KNOWN,
     with_delta,
 )
-from gpmi.paper.summary import Summaries, Summary, half_interval
-from gpmi.paper.tasks import HIMMELBLAU, TASKS
-from gpmi.paper.tasks.fixed import SIDE, without_suffix
-from gpmi.views.figures.plots import posterior_1d
-from gpmi.views.figures.style import BLACK, new_figure, style
+from paper.summary import Summaries, Summary, half_interval
+from paper.tasks import HIMMELBLAU, TASKS
+from paper.tasks.fixed import SIDE, without_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

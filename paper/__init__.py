@@ -1,4 +1,4 @@
-"""The paper's experiments, figures and claims, run again: `gpmi paper`."""
+"""The paper's experiments, figures and claims, run again: `python -m paper`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from gpmi._support import checks
 from gpmi._support.processes import available_cores
 from gpmi._support.text import install_command
-from gpmi.paper.bounds import Bounds, bounds_of
-from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, cells, run_all
-from gpmi.paper.table import Row, append, open_table, pack
 from gpmi.run.progress import progress_bar
+from paper.bounds import Bounds, bounds_of
+from paper.experiment import ERRATUM, SOURCES, Cell, cells, run_all
+from paper.table import Row, append, open_table, pack
 
 __all__ = ["Bounds", "Plan", "bounds_of", "reproduce"]
 
@@ -67,8 +67,8 @@ def reproduce(plan: Plan, console: Console) -> Path:
 
     The table is paper/runs.csv; paper/runs.csv.gz is a copy of the rows that the page is made of.
     """
-    from gpmi.paper import figures, page
-    from gpmi.paper.summary import summarise
+    from paper import figures, page
+    from paper.summary import summarise
 
     path, packed, about = (plan.folder / name for name in ("runs.csv", "runs.csv.gz", "about.txt"))
     wanted = plan.cells

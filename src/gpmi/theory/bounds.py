@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpmi._support import checks
-from gpmi.paper.theory.gamma import c1
 from gpmi.policies import GPUCB, State, guard
+from gpmi.theory.gamma import c1
 
 
 @dataclass(frozen=True)

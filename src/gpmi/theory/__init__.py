@@ -6,9 +6,12 @@ Reinvest's stand.
 `observe_regret` runs the setting in which, by the erratum, the paper's proof works. docs/theory.md explains all of it.
 """
 
-from gpmi.paper.theory.bounds import Bound, corollary_1, corollary_2, gp_ucb, reinvest, theorem_1, theorem_2
-from gpmi.paper.theory.erratum import RegretRun, observe_regret
-from gpmi.paper.theory.gamma import (
+from typing import TYPE_CHECKING
+
+from gpmi._support.checks import missing_attribute
+from gpmi.theory.bounds import Bound, corollary_1, corollary_2, gp_ucb, reinvest, theorem_1, theorem_2
+from gpmi.theory.erratum import RegretRun, observe_regret
+from gpmi.theory.gamma import (
     GREEDY,
     Greedy,
     Growth,
@@ -44,3 +47,6 @@ __all__ = [
     "theorem_1",
     "theorem_2",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_attribute(__name__, __all__)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmi import theory
 from gpmi._support.types import Array
-from gpmi.paper import theory
-from gpmi.paper.experiment import DELTA, ERRATUM
-from gpmi.paper.simulate import Problem, Run
+from paper.experiment import DELTA, ERRATUM
+from paper.simulate import Problem, Run
 
 
 class Gamma(NamedTuple):

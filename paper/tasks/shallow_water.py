@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi._support.text import install_command
 from gpmi._support.types import Array
 
 GRAVITY = 9.8  # ANUGA's
@@ -178,5 +177,5 @@ def require_anuga() -> Any:
             warnings.simplefilter("ignore")
             import anuga
     except ImportError as error:
-        raise ImportError(f"the tsunami simulation needs anuga: {install_command('tsunami')}") from error
+        raise ImportError("the tsunami simulation needs anuga: pip install -r paper/requirements.txt") from error
     return anuga

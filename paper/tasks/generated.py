@@ -9,7 +9,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.kernels import Kernel, Matern
 from gpmi.gp.linalg import Factor, one_blas_thread
-from gpmi.paper.tasks.task import Task
+from paper.tasks.task import Task
 
 
 @one_blas_thread

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpmi.paper.bounds import Bounds
-from gpmi.paper.claims import READINGS, Interpretation, claims, views
-from gpmi.paper.experiment import (
+from paper.bounds import Bounds
+from paper.claims import READINGS, Interpretation, claims, views
+from paper.experiment import (
     ALGORITHMS,
     BESIDE,
     DEFAULT,
@@ -23,9 +23,9 @@ from gpmi.paper.experiment import (
     VALUE_KNOWN,
     with_delta,
 )
-from gpmi.paper.figures import TITLES
-from gpmi.paper.summary import Summaries, Summary, compare
-from gpmi.paper.tasks.fixed import learned, without_suffix
+from paper.figures import TITLES
+from paper.summary import Summaries, Summary, compare
+from paper.tasks.fixed import learned, without_suffix
 
 
 def text(summaries: Summaries, bounds: Mapping[str, Bounds], about: str) -> str:
@@ -74,7 +74,7 @@ def _head(summaries: Summaries, about: str) -> str:
         "# The paper, reproduced\n\n"
         'What "Gaussian Process Optimization with Mutual Information" (ICML 2014) shows in its experiments, run again: '
         "what reproduces and what does not. Every number below is computed from the table of runs in "
-        "[paper/](paper/) by `gpmi paper`, but for the bounds and for properties of the functions themselves. In "
+        "[paper/](paper/) by `make paper`, but for the bounds and for properties of the functions themselves. In "
         "gpmi's repository a test recomputes this page and fails if it differs.\n\n"
         f"{runs} {'repetition' if runs == 1 else 'repetitions'} of {horizon} steps, {cpu:.1f} CPU hours in all; "
         f"{about}\n\n"

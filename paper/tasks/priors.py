@@ -1,4 +1,4 @@
-"""Learn the priors of the fixed tasks and write them down: python -m gpmi.paper.tasks.priors."""
+"""Learn the priors of the fixed tasks and write them down: python -m paper.tasks.priors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gpmi.gp.kernels import RBF
 from gpmi.gp.linalg import invert, one_blas_thread
 from gpmi.model.fitting.covariance import Pairs
 from gpmi.model.fitting.criterion import leave_one_out
-from gpmi.paper.tasks.fixed import FIXED, by_coordinate
-from gpmi.paper.tasks.task import Task
+from paper.tasks.fixed import FIXED, by_coordinate
+from paper.tasks.task import Task
 
 NOISE_FLOOR = 1e-6  # of the values' variance: keeps K + noise_var I invertible where there is no noise
 SEED = 0

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gpmi._support.types import Array, Mask
-from gpmi.paper.table import Row
+from paper.table import Row
 
 MISSED = 0.1  # sd of f: a run with a larger mean regret in its last 50 queries has missed the maximum; our choice
 FEW = 3  # a run with no more different points among its last 50 queries repeats itself; our choice

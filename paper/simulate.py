@@ -19,9 +19,9 @@ from scipy.spatial.distance import cdist
 
 from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF, Kernel
-from gpmi.paper.tasks.task import Task
 from gpmi.policies import Policy, Reinvest, State
 from gpmi.policies.promises import NONE, account
+from paper.tasks.task import Task
 
 _JITTER = 1e-8  # of the mean variance, added so that a draw exists where the prior is singular; our choice
 

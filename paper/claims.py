@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.paper import properties
-from gpmi.paper.experiment import ALGORITHMS, DELTA, DELTAS, OWN_SCALES, PANELS, with_delta
-from gpmi.paper.properties import ALL, FAILS, HOLDS, IN_PART, WITHDRAWN, Claim, names
-from gpmi.paper.summary import Summaries, Summary, at_horizon, compare, sign_of_difference
+from paper import properties
+from paper.experiment import ALGORITHMS, DELTA, DELTAS, OWN_SCALES, PANELS, with_delta
+from paper.properties import ALL, FAILS, HOLDS, IN_PART, WITHDRAWN, Claim, names
+from paper.summary import Summaries, Summary, at_horizon, compare, sign_of_difference
 
 EIS = ("EI, best observed", "EI, best mean")
 CHALLENGING = (

@@ -11,11 +11,11 @@ from importlib.resources import files
 import numpy as np
 
 from gpmi._support.types import Array
+from gpmi.cli.demo_function import HIMMELBLAU, Function
 from gpmi.gp.kernels import RBF, Matern
-from gpmi.paper.tasks import functions, mackey_glass, tsunami
-from gpmi.paper.tasks.functions import Function
-from gpmi.paper.tasks.generated import draw
-from gpmi.paper.tasks.task import Task
+from paper.tasks import functions, mackey_glass, tsunami
+from paper.tasks.generated import draw
+from paper.tasks.task import Task
 
 SIDE = 32  # points along each side of a grid: our choice
 _ROUGHNESS_SEED = 2014  # the year of the paper: our choice
@@ -71,7 +71,7 @@ def _task(source: Fixed) -> Task:
 
 @dataclass(frozen=True)
 class Learned:
-    """A prior that gpmi.paper.tasks.priors learned."""
+    """A prior that paper.tasks.priors learned."""
 
     kernel: RBF
     noise_var: float
@@ -86,7 +86,7 @@ class Learned:
 
 def learned(name: str) -> Learned | None:
     """The prior of the task with this name; None for a name without one."""
-    table = json.loads((files("gpmi.paper.tasks") / "priors.json").read_text())
+    table = json.loads((files("paper.tasks") / "priors.json").read_text())
     if name not in table:
         return None
     p = table[name]
@@ -96,7 +96,7 @@ def learned(name: str) -> Learned | None:
 
 FIXED = (
     Fixed("mixture", rough_mixture, noise_sd=0.01),
-    Fixed("himmelblau", partial(grid, functions.HIMMELBLAU)),
+    Fixed("himmelblau", partial(grid, HIMMELBLAU)),
     Fixed("branin", partial(grid, functions.BRANIN)),
     Fixed("goldstein-price", partial(grid, functions.GOLDSTEIN_PRICE)),
     Fixed("log-goldstein-price", partial(grid, functions.LOG_GOLDSTEIN_PRICE)),
