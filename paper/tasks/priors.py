@@ -15,7 +15,7 @@ from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF
 from gpmi.gp.linalg import invert, one_blas_thread
 from gpmi.model.fitting.covariance import Pairs
-from gpmi.model.fitting.criterion import leave_one_out
+from gpmi.model.fitting.leave_one_out import leave_one_out
 from paper.tasks.fixed import FIXED, by_coordinate
 from paper.tasks.task import Task
 
@@ -47,7 +47,7 @@ def _leave_one_out(theta: Array, x: Array, y: Array) -> tuple[float, Array]:
     """sum_i log N(y_i; mu_-i, var_-i) and its gradient at theta = log(variance, lengthscales, noise_var). O(n^3).
 
     There is one lengthscale, or one for each coordinate. The mean is 0, as in the paper; see
-    `gpmi.model.fitting.criterion.leave_one_out`.
+    `gpmi.model.fitting.leave_one_out.leave_one_out`.
     """
     noise_var = math.exp(theta[-1])
     kernel = RBF() if len(theta) == 3 else RBF(lengthscale=np.ones(len(theta) - 2))

@@ -12,7 +12,8 @@ from gpmi.gp.kernels import AffineKernel, Kernel, Levels, Matern
 from gpmi.gp.kernels.levels import star_correlations
 from gpmi.gp.paths import PathSampler, has_features, random_features
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.criterion import Criterion, FitSetting
+from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.unknowns import DEFAULT
@@ -140,7 +141,7 @@ def test_paths_have_the_mean_and_the_variance_of_the_posterior() -> None:
 def test_the_loss_with_sources_has_the_right_gradient(names: tuple[str, ...], loo: bool) -> None:
     number = np.arange(9) % len(names)
     rows = SourceRows(SOURCES[:, :2], VALUES, OWN_NOISE, number, names)
-    setting = FitSetting(DEFAULT, None, np.ones(2), (0, 1), loo, sources=rows)
+    setting = FitSetting(DEFAULT, None, np.ones(2), (0, 1), LeaveOneOut if loo else Criterion, sources=rows)
     criterion = setting.criterion(X, Y, 2.0)
     q, step = criterion.unknowns.centre + 0.3 * RNG.standard_normal(len(criterion.unknowns.centre)), 1e-6
     _, gradient = criterion.loss(q)

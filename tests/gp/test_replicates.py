@@ -14,9 +14,10 @@ from gpmi import GPMI, Optimizer, Posterior, Reinvest, Thompson, kernels
 from gpmi._support.types import Array, Observations
 from gpmi.gp.replicates import merge
 from gpmi.model.fitting import data as prior_data
-from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FitData, merges
 from gpmi.model.fitting.fit import fit, fit_noise
+from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.model import Model, ModelSetting, promises
@@ -135,7 +136,7 @@ def test_what_cannot_be_merged_or_is_no_variance_is_refused() -> None:
 
 def losses(values: Observations, loo: bool, monkeypatch: Any, noise: float | None = None) -> tuple[Any, Any]:
     """The criterion of the fit on the rows merged, and on all values."""
-    setting = FitSetting(DEFAULT, noise, np.ones(2), (0, 1), loo)
+    setting = FitSetting(DEFAULT, noise, np.ones(2), (0, 1), LeaveOneOut if loo else Criterion)
     made = []
     for least in (1, 10**9):
         monkeypatch.setattr(prior_data, "MERGE_FROM", least)

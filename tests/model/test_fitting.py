@@ -15,6 +15,7 @@ from gpmi.model.fitting import descent, schedule, slice_sampling
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
 from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise, noise_density
+from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.unknowns import DEFAULT
 
 
@@ -26,7 +27,7 @@ def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) 
 
 
 def setting(groups: tuple[int, ...], noise: float | None = None, loo: bool = False, span: float = 1.0) -> FitSetting:
-    return FitSetting(DEFAULT, noise, np.full(len(groups), span), groups, loo)
+    return FitSetting(DEFAULT, noise, np.full(len(groups), span), groups, LeaveOneOut if loo else Criterion)
 
 
 def criterion(

@@ -16,6 +16,7 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.model.fitting.covariance import template_covariance
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.fit import SAMPLES, fit
+from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 
@@ -54,7 +55,7 @@ GROUPS = (0, 1, 1)
 
 
 def setting(template: kernels.Kernel, noise_var: float | None = None, loo: bool = False) -> FitSetting:
-    return FitSetting(template, noise_var, np.full(3, 2.0), GROUPS, loo)
+    return FitSetting(template, noise_var, np.full(3, 2.0), GROUPS, LeaveOneOut if loo else Criterion)
 
 
 def criterion(template: kernels.Kernel, x: np.ndarray, y: np.ndarray, **options: Any) -> Criterion:
@@ -120,7 +121,7 @@ def test_the_general_way_is_the_fast_one_for_the_default() -> None:
     x, y = data()
     z, scale = (y - y.mean()) / y.std(), float(y.std())
     fast = setting(DEFAULT).criterion(x, z, scale)
-    general = Criterion(template_covariance(DEFAULT.for_dim(3), x, np.full(3, 2.0), GROUPS, scale), z, None, loo=False)
+    general = Criterion(template_covariance(DEFAULT.for_dim(3), x, np.full(3, 2.0), GROUPS, scale), z, None)
     for name in ("centre", "width", "lo", "hi", "curvature", "noisy"):
         np.testing.assert_array_equal(getattr(fast.unknowns, name), getattr(general.unknowns, name))
     q = fast.unknowns.noisy + 0.1

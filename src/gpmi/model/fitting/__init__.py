@@ -6,8 +6,8 @@ Where to look, from the outside to the inside:
   observations. `data` selects, merges and standardises the observations of one fit.
 - What is unknown? `unknowns`: the logarithms of the kernel's hyper-parameters that are None, and of the noise variance
   (`noise_var=None`), with their priors and bounds.
-- What is optimised? `criterion`: the evidence of the unknowns, or their leave-one-out likelihood (`fit="loo"`).
-  `covariance` computes K and its derivatives as functions of the unknowns.
+- What is optimised? `criterion`: the evidence of the unknowns; with `fit="loo"` their leave-one-out likelihood,
+  `leave_one_out`. `covariance` computes K and its derivatives as functions of the unknowns.
 - By which search? `fit` compares starts and follows the best of them with the BFGS descent of `descent`. With
   `fit="mcmc"` it adds draws by `slice_sampling`.
 

@@ -1,4 +1,4 @@
-"""What a fit optimises: the evidence log p(y | q) of the unknowns q, or how well they predict each y from the others.
+"""What a fit optimises: the evidence log p(y | q) of the unknowns q. `leave_one_out` has the other criterion.
 
 The loss is -(criterion + log p(q)), without constants. y is standardised; the mean of f is constant and unknown.
 """
@@ -6,7 +6,7 @@ The loss is -(criterion + log p(q)), without constants. y is standardised; the m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,54 +27,7 @@ NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
 _MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
 
 
-def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
-    """Return -sum_i log p(y_i | the other y) - n/2 log 2 pi for y ~ N(0, C), and twice its derivative by C. O(n^3).
-
-    With P = C^-1 and w = P y, y_i given the others is N(y_i - w_i / P_ii, 1 / P_ii). So the sum is 1/2 sum_i (w_i^2 /
-    P_ii - log P_ii), and dP = -P dC P (Rasmussen and Williams, 5.10 to 5.13).
-    """
-    weights, diagonal = precision @ y, precision.diagonal().copy()
-    ratio = weights / diagonal
-    u = precision @ ratio
-    by_c = (precision * ((1.0 + weights * ratio) / diagonal)) @ precision
-    cross = np.multiply.outer(u, weights)
-    by_c -= cross
-    by_c -= cross.T
-    return 0.5 * float(weights @ ratio - np.log(diagonal).sum()), by_c
-
-
-class LeftOut(NamedTuple):
-    """The results of `leave_one_out_of_values`."""
-
-    value: float
-    by_c: Array  # (n, n), twice the derivative by C
-    by_v: Array  # (n,), the derivative by the noise variance of each value, without the part through C
-    misfit: float  # the mean square of the standardised residuals
-
-
-def leave_one_out_of_values(precision: Array, y: Array, noises: RowNoise, s: float) -> LeftOut:
-    """Do what `leave_one_out` does for the values behind the rows: each is left out alone. O(n^3).
-
-    P and w = P y belong to the rows. Take a row with k values of noise variance v each. In the model of all values,
-    value j has the weight w_j = (y_j - y) / v + w / k and the precision p = (1 - 1 / k) / v + P_ii / k^2. So the row
-    adds 1/2 ((within / v^2 + w^2 / k) / p - k log p) to the sum.
-    """
-    k, v, weights = noises.values, noises.each(s), precision @ y
-    p = (1.0 - 1.0 / k) / v + precision.diagonal() / k**2
-    squares = noises.within / v**2 + weights**2 / k
-    by_p = -0.5 * (squares / p + k) / p
-    ratio = weights / (k * p)  # d / d w
-    u = precision @ ratio
-    by_c = (precision * (-2.0 * by_p / k**2)) @ precision
-    cross = np.multiply.outer(u, weights)
-    by_c -= cross
-    by_c -= cross.T
-    by_v = -noises.within / (v**3 * p) - by_p * (1.0 - 1.0 / k) / v**2
-    value = 0.5 * float((squares / p - k * np.log(p)).sum())
-    return LeftOut(value, by_c, by_v, float((squares / p).sum() / k.sum()))
-
-
-class _Solved(NamedTuple):
+class Solved(NamedTuple):
     """C at one q, inverted."""
 
     inverted: Inverted  # of C, with b = (y, 1)
@@ -84,21 +37,19 @@ class _Solved(NamedTuple):
 
 
 class Criterion:
-    """The loss at q for standardised y (n,), by the evidence or by leave-one-out. The noise is learned if it is None.
+    """The loss at q for standardised y (n,), by the evidence. The noise is learned if it is None.
 
     With `noises` a row may have its own noise, or be the mean of several values; the loss is that of all values.
     """
 
-    def __init__(
-        self, covariance: Covariance, y: Array, noise: float | None, loo: bool, noises: RowNoise | None = None
-    ) -> None:
-        self.covariance, self.y, self._noise, self._loo, self._noises = covariance, y, noise, loo, noises
+    def __init__(self, covariance: Covariance, y: Array, noise: float | None, noises: RowNoise | None = None) -> None:
+        self.covariance, self.y, self._noise, self._noises = covariance, y, noise, noises
         self.unknowns: Unknowns = covariance.unknowns
         n = len(y)
         self._b = np.stack([y, np.ones(n)], axis=1)
         self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
         self._entries, self._diagonal = self._c.reshape(-1), self._c.reshape(-1)[:: n + 1]  # views of it
-        self._last: tuple[bytes, _Solved | None] | None = None  # the last q and its result
+        self._last: tuple[bytes, Solved | None] | None = None  # the last q and its result
 
     def on_at_most(self, size: int) -> Criterion:
         """Return the same function of q for at most `size` of the observations."""
@@ -106,7 +57,7 @@ class Criterion:
             return self
         rows = subset(self.y, size)
         noises = None if self._noises is None else self._noises.at(rows)
-        return Criterion(self.covariance.restricted(rows), self.y[rows], self._noise, self._loo, noises)
+        return type(self)(self.covariance.restricted(rows), self.y[rows], self._noise, noises)
 
     @property
     def values(self) -> int:
@@ -123,17 +74,12 @@ class Criterion:
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
-        """Return the mean square of the whitened y, or of each y given the others (loo). Its expectation is 1 if q is
-        true.
-        """
+        """Return the mean square of the standardised residuals. Its expectation is 1 if q is true."""
         solved = self._solve(q) if len(self.y) else None
-        if solved is None:
-            return 0.0
-        if self._loo:
-            precision = self._precision(solved)
-            if self._noises is not None:
-                return leave_one_out_of_values(precision, self.y, self._noises, solved.noise).misfit
-            return float(np.mean((precision @ self.y) ** 2 / precision.diagonal()))
+        return 0.0 if solved is None else self._mean_square(solved)
+
+    def _mean_square(self, solved: Solved) -> float:
+        """Return the mean square of the whitened y."""
         weights = solved.inverted.solution @ np.array([1.0, -solved.mean])
         within = 0.0 if self._noises is None else float((self._noises.within / self._noises.each(solved.noise)).sum())
         return (float(weights @ (self.y - solved.mean)) + within) / self.values
@@ -153,7 +99,7 @@ class Criterion:
         solved = self._solve(q)
         if solved is None:
             return NO_FIT, np.zeros_like(q)
-        value, by_pair, by_diagonal, by_noise = self._minus_loo(solved) if self._loo else self._minus_evidence(solved)
+        value, by_pair, by_diagonal, by_noise = self._minus_criterion(solved)
         off = (q - self.unknowns.centre) / self.unknowns.width
         gradient = off / self.unknowns.width
         if self._noise is None:
@@ -187,7 +133,7 @@ class Criterion:
         self._diagonal[:] = values.diagonal + (noise if self._noises is None else self._noises.of_rows(noise))
         return noise, values.pull
 
-    def _solve(self, q: Array) -> _Solved | None:
+    def _solve(self, q: Array) -> Solved | None:
         """Return C at q, inverted; None where it is not positive definite. Cached, because the mean is read after a
         descent.
         """
@@ -197,11 +143,11 @@ class Criterion:
             inverted, solved = invert(self._c, self._b), None
             if inverted is not None:
                 by_y, by_one = inverted.solution.sum(axis=0).tolist()  # 1^T C^-1 y and 1^T C^-1 1
-                solved = _Solved(inverted, by_y / (by_one + _MEAN_SD**-2), noise, pull)
+                solved = Solved(inverted, by_y / (by_one + _MEAN_SD**-2), noise, pull)
             self._last = key, solved
         return self._last[1]
 
-    def _minus_evidence(self, solved: _Solved) -> tuple[float, Array, Array, float]:
+    def _minus_criterion(self, solved: Solved) -> tuple[float, Array, Array, float]:
         """Return -log p(y | q) - n/2 log 2 pi, maximised over the mean m, and its derivatives.
 
         These are 2 d / d C by pair and diagonal, and d / d log noise. With m ~ N(0, _MEAN_SD^2) the value is 1/2 (r^T
@@ -223,19 +169,7 @@ class Criterion:
         by_noise = slope + 0.5 * float(by_diagonal @ self._noises.slope_of_rows(solved.noise))
         return value + within, by_pair, by_diagonal, by_noise
 
-    def _minus_loo(self, solved: _Solved) -> tuple[float, Array, Array, float]:
-        """Return -sum_i log p(y_i | the other y, q) - n/2 log 2 pi, 2 d / d C by pair and diagonal, d / d log noise."""
-        precision = self._precision(solved)
-        if self._noises is None:
-            value, by_c = leave_one_out(precision, self.y)
-            by_noise = 0.5 * solved.noise * float(by_c.diagonal().sum())
-        else:
-            value, by_c, by_v, _ = leave_one_out_of_values(precision, self.y, self._noises, solved.noise)
-            by_noise = float(by_v @ (solved.noise / self._noises.repeats))
-            by_noise += 0.5 * float(by_c.diagonal() @ self._noises.slope_of_rows(solved.noise))
-        return value, by_c.ravel()[self.covariance.pairs.at], by_c.diagonal(), by_noise
-
-    def _precision(self, solved: _Solved) -> Array:
+    def _precision(self, solved: Solved) -> Array:
         """Return the inverse of C + _MEAN_SD^2 1 1^T, the covariance of y if the mean is unknown (Sherman and
         Morrison).
         """
@@ -248,13 +182,13 @@ class Criterion:
 
 @dataclass(frozen=True, eq=False)
 class FitSetting:
-    """What is learned, on which space, and by which criterion."""
+    """The unknowns of a fit, the space, and the criterion."""
 
     template: Kernel  # hyper-parameters that are None are learned
     noise_var: float | None  # None if it is learned
     span: Array  # (d,), the width of the space
     groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
-    loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
+    kind: type[Criterion] = Criterion  # what is maximised: the marginal likelihood, or that of `LeaveOneOut`
     levels: LevelColumn | None = None  # of a fidelity with levels; None for any other space
     features: FeatureColumns | None = None  # of options with descriptors; None if there are none
     sources: SourceRows | None = None  # the values of earlier studies, to whose functions f is related
@@ -263,6 +197,11 @@ class FitSetting:
     def all_unknown(self) -> bool:
         """Whether no part of the prior is fixed. Only then may y be transformed."""
         return self.noise_var is None and bool(np.isnan(self.template.theta).all())
+
+    @property
+    def by_evidence(self) -> FitSetting:
+        """The same with the marginal likelihood as the criterion."""
+        return replace(self, kind=Criterion)
 
     @cached_property
     def _is_default(self) -> bool:
@@ -286,4 +225,4 @@ class FitSetting:
         else:
             covariance = template_covariance(self.template.for_dim(x.shape[1]), x, self.span, self.groups, scale)
         noise = None if self.noise_var is None else max(self.noise_var / scale**2, EXACT)
-        return Criterion(covariance, y, noise, self.loo, noises)
+        return self.kind(covariance, y, noise, noises)

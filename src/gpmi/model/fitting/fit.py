@@ -86,7 +86,7 @@ def fit(
     noises: RowNoise | None = None,
     predictive: bool = False,
 ) -> Prior:
-    """Return the most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
+    """Return the most probable prior of warp(y) given y at x, or the one that predicts y best.
 
     With `noises` the rows have their own noise or are means (`gpmi.model.fitting.data`), in units of warp(y).
 

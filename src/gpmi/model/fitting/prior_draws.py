@@ -8,7 +8,6 @@ has forgotten its start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,7 @@ class DrawingProblem(NamedTuple):
     def of(setting: FitSetting, observed: Observations, warp: Warp, *, open_noise: bool = False) -> DrawingProblem:
         """Return the problem given these observations of y; with `open_noise`, under the prior LOG_OPEN_NOISE."""
         location, scale, data = FitData.of(warped(observed, warp)).at_most(FIT_POINTS).standardised()
-        evidence = replace(setting, loo=False)
-        criterion = evidence.criterion(data.x, data.y, scale, data.noises)
+        criterion = setting.by_evidence.criterion(data.x, data.y, scale, data.noises)
         if open_noise:
             criterion.unknowns = criterion.unknowns.with_open_noise()
         return DrawingProblem(setting, criterion, location, scale, warp)
@@ -58,7 +56,7 @@ class DrawingProblem(NamedTuple):
         rough data are explained by short lengthscales without noise or by long ones with noise, and between the two
         lies a valley that no chain crosses.
         """
-        criterion, hessian = self.criterion, None if self.setting.loo else near.hessian
+        criterion, hessian = self.criterion, near.hessian if self.setting.kind is Criterion else None
         starts = [start(criterion, q) for q in (criterion.unknowns.centre, criterion.unknowns.noisy)]
         if near.warp == self.warp:
             starts.append(start(criterion, self.q_of(near), hessian))

@@ -15,9 +15,10 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, Observations
 from gpmi.gp.kernels import Kernel
-from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
+from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
 from gpmi.model.fitting.source_rows import SourceRows
@@ -67,8 +68,9 @@ class PriorSchedule:
         checks.one_of("noise", noise, ("normal", "student"))
         if noise == "student" and fit != "map":
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
+        criterion = LeaveOneOut if fit == "loo" else Criterion
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels, features, sources)
+        self._setting = FitSetting(template, noise_var, span, groups, criterion, levels, features, sources)
         self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -50,11 +49,10 @@ def choose_warp(setting: FitSetting, x: Array, y: Array) -> Warp:
     # If y does not become much more normal, it will not become clearly more probable: no fit is needed.
     if normal - _log_density(IDENTITY, y) < 0.5 * max(_CLEARLY, _CLEARLY_EACH * len(y)):
         return IDENTITY
-    by_evidence = replace(setting, loo=False)
     best, value, peak = IDENTITY, -np.inf, None
     for warp in [IDENTITY, *kind]:
         _, scale, z = standardised(warp(y))
-        criterion = by_evidence.criterion(x, z, scale)
+        criterion = setting.by_evidence.criterion(x, z, scale)
         centre, noisy = criterion.unknowns.centre, criterion.unknowns.noisy
         starts = [peak] if peak else [start(criterion, q) for q in (centre, noisy)]
         peak = min((descend(criterion, begin, _WARP_ROUNDS) for begin in starts), key=lambda peak: peak.loss)
