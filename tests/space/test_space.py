@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import GPMI, Choice, Int, Optimizer, Real, Space, SpaceExhausted, kernels
-from gpmi.space import Candidates, row_index
+from gpmi import GPMI, Choice, Fidelity, Int, Optimizer, Real, Space, SpaceExhausted, kernels
+from gpmi.space import Candidates, Constant, NumberRange, Options, Single, Steps, row_index
 
 MIXED = {
     "lr": Real(1e-5, 1e-1, log=True),
@@ -743,3 +743,38 @@ def test_candidates_by_columns_are_those_of_the_data_frame() -> None:
         Candidates.from_columns({"a": [1, 2], "b": [1]})
     with pytest.raises(ValueError, match="at least one"):
         Candidates.from_columns({"a": []})
+
+
+# What every kind of parameter answers
+
+
+@pytest.mark.parametrize(
+    ("parameter", "domain"),
+    [
+        (Real(0, 2, step=0.5), NumberRange(0.0, 2.0, step=0.5)),
+        (Real(1, 100, log=True), NumberRange(1.0, 100.0, log=True)),
+        (Int(1, 9, step=2), NumberRange(1, 9, step=2, whole=True)),
+        (Choice(["a", "b"]), Options(("a", "b"))),
+        (Fidelity(["coarse", "fine"]), Options(("coarse", "fine"))),
+        (Fidelity(2, 52), Steps(2, 52)),
+        (Constant("a"), Single("a")),
+    ],
+)
+def test_a_parameter_gives_its_values_as_plain_data_and_comes_back_from_json(parameter, domain):
+    assert parameter.domain == domain
+    assert type(parameter).from_json(parameter.to_json()) == parameter
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_grid_of_a_number_has_both_ends(log):
+    for parameter in (Real(1, 7, log), Int(1, 7, log), Int(1, 7000, log)):
+        grid = parameter.grid(5)
+        assert len(grid) == 5
+        assert np.array_equal(grid[[0, -1]], parameter.ends)
+
+
+def test_the_nearest_value_to_a_number_is_one_of_the_parameter():
+    assert Real(0, 2).nearest(0.3) == 0.3
+    assert Real(0, 2, step=0.5).nearest(0.3) == 0.5
+    assert Int(1, 9).nearest(2.6) == 3
+    assert Choice([16, 32, 64]).nearest(30.0) == 32

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import Optimizer, Real, Space
 from gpmi.space import Parameters
-from gpmi.space.steps import settings_near
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -167,7 +166,7 @@ def test_it_is_the_nearest_of_all_settings(data: st.DataObject) -> None:
 def test_settings_are_decimals_around_the_value(lo: float, step: float, share: float) -> None:
     parameter = Real(round(lo, 3), round(lo, 3) + 30.0, step=step)
     value = parameter.lo + share * (parameter.hi - parameter.lo)
-    near = settings_near(parameter, value, 1)
+    near = parameter.settings_near(value, 1)
     assert 1 <= len(near) <= 2 and min(abs(one - value) for one in near) <= step * (1.0 + 1e-6)
     assert all(one == round(one, 6) and parameter.lo <= one <= parameter.hi for one in near)
 

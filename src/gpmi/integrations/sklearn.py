@@ -27,7 +27,7 @@ from gpmi.integrations.resources import COLUMN, SAMPLES, Resource
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
 from gpmi.run.stopping import Rule, checked_rule, checked_stop
-from gpmi.space import Choice, Constant, Int, Real, SpaceExhausted
+from gpmi.space import Choice, Int, Real, SpaceExhausted
 from gpmi.space.conversion import named_parameters
 from gpmi.trials import Trial
 
@@ -388,11 +388,11 @@ def _placed(parameter: Any, inner: Mapping[str, str], constants: Mapping[str, An
 
 
 def _is_constant(parameter: Any) -> bool:
-    return isinstance(parameter, Constant) or (isinstance(parameter, Choice) and len(parameter.options) == 1)
+    return bool(parameter.count == 1)
 
 
 def _only(parameter: Any) -> Any:
-    return parameter.value if isinstance(parameter, Constant) else parameter.options[0]
+    return parameter.decode(parameter.ends[1])
 
 
 def _converted(name: str, value: Any) -> Any:

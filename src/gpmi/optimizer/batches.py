@@ -20,8 +20,7 @@ from gpmi._support.types import Array, Point
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.initial_design import design_of
 from gpmi.search.subspaces import Subspace
-from gpmi.space import Candidates, Choice, Int, Parameters, Real, Space, SpaceExhausted
-from gpmi.space.steps import settings_near
+from gpmi.space import Candidates, NumberRange, Options, Parameters, Space, SpaceExhausted
 from gpmi.trials import Trial
 
 WithFixed: TypeAlias = Callable[[dict[Any, Any]], Subspace]
@@ -60,19 +59,17 @@ class Distance:
             return Distance._listed(key, least, np.unique(column.astype(float)))
         assert isinstance(space, Parameters)
         parameter = space.parameters[j]
-        if isinstance(parameter, Real | Int | Choice) and parameter.when is not None:
+        domain, is_fidelity = parameter.domain, space.fidelity is not None and key == space.fidelity.name
+        if parameter.when is not None:
             raise ValueError(f"apart names {key!r}, which is there only under a condition; name another parameter")
-        if isinstance(parameter, Real):
-            if parameter.step is None:
-                return Distance(key, least, parameter.lo, parameter.hi)
-            steps = max(math.ceil(least / parameter.step - _ROUNDING), 1)
-            (last,) = settings_near(parameter, parameter.hi, 1)[-1:]
-            return Distance(key, steps * parameter.step * (1.0 - _ROUNDING), parameter.lo, last)
-        if isinstance(parameter, Int):
-            steps = math.ceil(least / parameter.step - _ROUNDING)
-            return Distance(key, float(max(steps, 1) * parameter.step), float(parameter.lo), float(parameter.hi))
-        if isinstance(parameter, Choice) and parameter.limits is not None:
-            return Distance._listed(key, least, np.sort(np.array(parameter.options, dtype=float)))
+        if isinstance(domain, NumberRange):
+            lo, hi = float(domain.lo), float(parameter.nearest(domain.hi))
+            if domain.step is None:
+                return Distance(key, least, lo, hi)
+            steps = max(math.ceil(least / domain.step - _ROUNDING), 1)
+            return Distance(key, steps * domain.step * (1.0 if domain.whole else 1.0 - _ROUNDING), lo, hi)
+        if isinstance(domain, Options) and parameter.limits is not None and not is_fidelity:
+            return Distance._listed(key, least, np.sort(np.array(domain.values, dtype=float)))
         raise TypeError(f"apart names {key!r}, whose values are not numbers that vary; name a parameter of numbers")
 
     @staticmethod
@@ -298,11 +295,4 @@ def _own_value(space: Space, key: Any, value: float) -> Any:
     if isinstance(space, Candidates):
         return value
     assert isinstance(space, Parameters)
-    parameter = space.parameters[_number_of(space, key, "apart")]
-    if isinstance(parameter, Int):
-        return round(value)
-    if isinstance(parameter, Real) and parameter.step is not None:
-        return min(settings_near(parameter, value, 1), key=lambda one: abs(one - value))
-    if isinstance(parameter, Choice):
-        return next(option for option in parameter.options if float(option) == value)
-    return value
+    return space.parameters[_number_of(space, key, "apart")].nearest(value)

@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from gpmi._support import checks
 from gpmi._support.plain_table import Table, nearest
 from gpmi.policies import Aim
 from gpmi.run.option_table import features_of_csv
-from gpmi.space import Choice, Fidelity, Forbidden, Int, Parameter, Real, Space
+from gpmi.space import Choice, Fidelity, Forbidden, Parameter, Space
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 from gpmi.trials.units import Units, checked_unit
 from gpmi.trials.value_bounds import ValueBounds, checked_bounds
@@ -31,10 +31,8 @@ KEYS = (
     *("goals",),
 )
 OUTPUT = ("bounds", "unit", "error_bar")  # what may be said of a result: at the top, or in its table of [goals]
-KINDS: dict[str, Callable[..., Parameter]] = {
-    **{"real": Real, "int": Int, "choice": Choice},
-    "ordered": partial(Choice, ordered=True),
-}
+ORDERED = "ordered"  # the word for a choice whose options have an order
+KINDS: dict[str, Any] = {**{kind.__name__.lower(): kind for kind in get_args(Parameter)}, ORDERED: Choice}
 FIDELITY = "fidelity"  # a kind of parameter beside these: levels with their costs, or steps
 FIDELITY_FORMS = (
     "{ fidelity = { coarse = 1, fine = 60 } } for levels with their costs, or { fidelity = [1, 52] } for steps"
@@ -134,34 +132,32 @@ def _parameters(table: Table, check_names: Callable[[Iterable[str]], None] | Non
 def _parameter(table: Table) -> AnyParameter:
     if FIDELITY in table.content:
         return _fidelity(table)
-    kinds = [kind for kind in KINDS if kind in table.content]
-    if len(kinds) != 1:
-        near = [] if kinds else [key for key in table.content if nearest(key, (*KINDS, FIDELITY))]
+    words = [word for word in KINDS if word in table.content]
+    if len(words) != 1:
+        near = [] if words else [key for key in table.content if nearest(key, (*KINDS, FIDELITY))]
         if near:
             table.allow_only((*KINDS, FIDELITY))
         table.refuse(f"give it one of {', '.join((*KINDS, FIDELITY))}, as in {{ real = [0.0, 1.0] }}")
-    (kind,) = kinds
+    (word,) = words
     optional = [
         name
-        for name, one in inspect.signature(KINDS[kind]).parameters.items()
-        if one.default is not one.empty and name != "ordered"
+        for name, argument in inspect.signature(KINDS[word]).parameters.items()
+        if argument.default is not argument.empty and name != ORDERED
     ]
-    table.allow_only((kind, *optional))
-    more: dict[str, Any] = {name: table.content[name] for name in optional if name in table.content}
+    table.allow_only((word, *optional))
+    arguments: dict[str, Any] = {name: table.content[name] for name in optional if name in table.content}
     table.get("when", _condition)
-    with table.at(kind):
-        values = table.content[kind]
-        if not isinstance(values, list):
-            raise TypeError(f"{kind} is {checks.shown(values)}; give a list")
-        if isinstance(more.get("features"), str):
-            with table.at("features"):
-                options = [_option(option) for option in values]
-                more["features"] = features_of_csv(table.attached(more["features"]), options)
-        if kind in ("choice", "ordered"):
-            return KINDS[kind](tuple(_option(option) for option in values), **more)
-        if len(values) != 2:
-            raise ValueError(f"{kind} is {checks.shown(values)}; give the smallest and the largest value, [lo, hi]")
-        return KINDS[kind](*values, **more)
+    with table.at(word):
+        values, features = table.content[word], arguments.get("features")
+        if KINDS[word] is Choice and isinstance(values, list):
+            options = [_option(option) for option in values]
+            if isinstance(features, str):
+                with table.at("features"):
+                    arguments["features"] = features_of_csv(table.attached(features), options)
+        if word == ORDERED:
+            arguments[ORDERED] = True
+        parameter: Parameter = KINDS[word].from_plain(word, values, **arguments)
+        return parameter
 
 
 def _fidelity(table: Table) -> Fidelity:

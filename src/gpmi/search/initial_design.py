@@ -9,7 +9,7 @@ import numpy as np
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array, Point
 from gpmi.search.barriers import Barriers
-from gpmi.space import Choice, Parameters, Space
+from gpmi.space import Parameters, Space
 
 # Our choices, not tuned.
 SMALL_CHOICE = 5  # a choice with at most this many options is small: a design of a few points can show them all
@@ -65,8 +65,9 @@ def _options_in_turn(space: Parameters, u: Array, seed: tuple[int, ...]) -> Arra
     The order is random, and another one in each turn.
     """
     for j, parameter in enumerate(space.parameters):
-        if isinstance(parameter, Choice) and not parameter.ordered and parameter.count > 1:
-            rng, k = np.random.default_rng([*seed, j]), parameter.count
+        k = parameter.count or 0
+        if not parameter.ordered and k > 1:
+            rng = np.random.default_rng([*seed, j])
             turns = np.concatenate([rng.permutation(k) for _ in range(-(-len(u) // k))])
             u = u.copy()
             u[:, j] = (turns[: len(u)] + 0.5) / k

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
 from gpmi._support.text import VALUE, shortened
 from gpmi._support.types import Point
 from gpmi.serve.cell_parsing import parse_number
-from gpmi.space import Candidates, Choice, Constant, Fidelity, Int, Parameters, Real, Space
+from gpmi.space import Candidates, Domain, NumberRange, Options, Parameters, Single, Space, Steps
 from gpmi.space.mixtures import mixtures_of
 from gpmi.trials import Trial
 
@@ -132,7 +132,7 @@ def fields_of(space: Space) -> tuple[ParameterField, ...]:
     """Return the parameters of a space, in their order."""
     if isinstance(space, Parameters):
         keys: list[str | int] = list(space.names or range(len(space.parameters)))
-        fields = tuple(_field(key, part) for key, part in zip(keys, space.parameters, strict=True))
+        fields = tuple(_field(key, part.domain, part.unit) for key, part in zip(keys, space.parameters, strict=True))
         return _with_mixtures(fields, space)
     assert isinstance(space, Candidates)
     keys = list(space.names or range(len(space.choices)))
@@ -172,23 +172,23 @@ def _decimals(value: float) -> int:
     return max(0, -int(Decimal(repr(float(value))).normalize().as_tuple().exponent))
 
 
-def _field(key: str | int, part: Any) -> ParameterField:
+def _field(key: str | int, domain: Domain, unit: str) -> ParameterField:
     name = _name(key)
-    match part:
-        case Real():
-            return ParameterField(key, name, "number", part.unit, lo=part.lo, hi=part.hi, log=part.log, step=part.step)
-        case Int():
-            return ParameterField(key, name, "whole", part.unit, lo=part.lo, hi=part.hi, log=part.log)
-        case Choice():
-            return ParameterField(key, name, "choice", options=part.options)
-        case Fidelity(has_steps=True):
-            ends = part.labels
-            return ParameterField(key, name, "steps", part.unit, options=(part.target,), lo=ends[0], hi=ends[1])
-        case Fidelity():
-            return ParameterField(key, name, "choice", part.unit, options=part.labels)
-        case Constant():
-            return ParameterField(key, name, "constant", options=(part.value,))
-    raise TypeError(f"{part!r} is not a parameter")
+    match domain:
+        case NumberRange(whole=True):
+            return ParameterField(key, name, "whole", unit, lo=domain.lo, hi=domain.hi, log=domain.log)
+        case NumberRange():
+            return ParameterField(
+                key, name, "number", unit, lo=domain.lo, hi=domain.hi, log=domain.log, step=domain.step
+            )
+        case Options(values):
+            return ParameterField(key, name, "choice", unit, options=values)
+        case Steps(first, last):
+            return ParameterField(key, name, "steps", unit, options=(last,), lo=first, hi=last)
+        case Single(value):
+            return ParameterField(key, name, "constant", unit, options=(value,))
+        case _:
+            assert_never(domain)
 
 
 def _name(key: str | int) -> str:

@@ -5,6 +5,7 @@ Read in this order: `space` (what every space offers), `parameters` (Real, Int, 
 
 - `conversion` reads what a user writes, and `options` compares the options of a Choice.
 - `encoding` says what every parameter offers, and `layout` assigns coordinates to parameters.
+- `domain` has the values of a parameter as plain data, for what writes them in other words.
 - `features` has the descriptors of options.
 - `fidelity` has the parameter that says how exactly f is measured.
 - `fixed` has constants and parameters with a fixed value.
@@ -18,6 +19,7 @@ whole product, and without conditions all its parameters are active.
 from gpmi.space.candidates import Candidates
 from gpmi.space.constraints.constraints import Forbidden, is_matrix_form
 from gpmi.space.constraints.polytope import Polytope
+from gpmi.space.domain import Domain, NumberRange, Options, Single, Steps
 from gpmi.space.features import FeatureColumns, Features
 from gpmi.space.fidelity import Fidelity, FidelityColumn
 from gpmi.space.fixed import Constant
@@ -29,17 +31,22 @@ __all__ = [
     "Candidates",
     "Choice",
     "Constant",
+    "Domain",
     "FeatureColumns",
     "Features",
     "Fidelity",
     "FidelityColumn",
     "Forbidden",
     "Int",
+    "NumberRange",
+    "Options",
     "Parameter",
     "Parameters",
     "Polytope",
     "Real",
+    "Single",
     "Space",
     "SpaceExhausted",
+    "Steps",
     "is_matrix_form",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.space.candidates import Candidates
 from gpmi.space.conditions.arc import OnArc
+from gpmi.space.domain import NumberRange, Options
 from gpmi.space.encoding import Encoding
-from gpmi.space.parameters import Choice, Int, Real
+from gpmi.space.parameters import thinned
 from gpmi.space.product import Parameters
 from gpmi.space.space import Space
 
@@ -41,18 +42,13 @@ class Axis:
     @staticmethod
     def of(parameter: Encoding, name: str, columns: slice, points: int = CURVE) -> Axis:
         """Return the axis of a parameter that varies, with at most `points` settings unless it is a Choice."""
-        if isinstance(parameter, OnArc):
-            straight = Axis.of(parameter.inner, name, columns, points)
-            return replace(straight, settings=parameter.bend(straight.settings), arc=parameter)
-        if isinstance(parameter, Choice):
-            labels = tuple(str(option) for option in parameter.options)
-            return Axis(name, columns, parameter.levels, discrete=True, labels=labels)
-        if isinstance(parameter, Int):
-            settings = _thin(np.unique(parameter.levels_to_try(parameter.ends[0]), axis=0), points)
-            return Axis(name, columns, settings, parameter.count <= FEW_VALUES, parameter.log, unit=parameter.unit)
-        assert isinstance(parameter, Real)
-        lo, hi = parameter.ends[:, 0]
-        return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log, unit=parameter.unit)
+        arc, settings = parameter if isinstance(parameter, OnArc) else None, parameter.grid(points)
+        if isinstance(parameter.domain, Options):
+            labels = tuple(str(option) for option in parameter.domain.values)
+            return Axis(name, columns, settings, discrete=True, labels=labels, arc=arc)
+        assert isinstance(parameter.domain, NumberRange)
+        few = parameter.count is not None and parameter.count <= FEW_VALUES
+        return Axis(name, columns, settings, few, parameter.domain.log, arc=arc, unit=parameter.unit)
 
     def positions(self, rows: Array) -> Array:
         """Return the positions (m,) on this axis of points with coordinates (m, d); nan where it is inactive."""
@@ -128,7 +124,7 @@ def axes_of(space: Space, points: int = CURVE, *, names: Sequence[str] | None = 
             axes.append(Axis(name, columns, ranks, discrete=True, labels=tuple(f"{number:g}" for number in grid)))
         else:
             values = np.unique(space.encoded[:, columns])[:, None]
-            axes.append(Axis(name, columns, _thin(values, points), discrete=len(values) <= FEW_VALUES))
+            axes.append(Axis(name, columns, thinned(values, points), discrete=len(values) <= FEW_VALUES))
     return [axis for axis in axes if len(axis.settings) > 1] or axes  # a table of one row has axes, too
 
 
@@ -138,11 +134,3 @@ def contains_slices(space: Space) -> bool:
     With several columns of candidates, constraints or conditions it does not.
     """
     return space.plain if isinstance(space, Parameters) else len(axes_of(space, 2)) == 1
-
-
-def _thin(values: Array, most: int) -> Array:
-    """Return at most `most` of the ascending values (k, 1), evenly spread, with both ends."""
-    if len(values) <= most:
-        return values
-    wanted = np.linspace(values[0, 0], values[-1, 0], most)
-    return np.take(values, np.unique(np.searchsorted(values[:, 0], wanted).clip(0, len(values) - 1)), axis=0)

@@ -62,7 +62,7 @@ def _is_number(value: Any) -> bool:
 
 def _parameter(name: str, value: Any) -> Parameter | Fidelity | Constant:
     """Return a Real, Int, Choice or Fidelity as it is; convert a tuple to Real, a list to Choice, a range to Int."""
-    if isinstance(value, Real | Int | Choice | Fidelity):
+    if isinstance(value, Parameter | Fidelity):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         value = value.item()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpmi._support.types import Array, Numbers
+from gpmi.space.domain import Domain
+from gpmi.space.parameters import Choice
 
 
 class Encoding(Protocol):
@@ -21,6 +23,22 @@ class Encoding(Protocol):
     @property
     def count(self) -> int | None:
         """The number of values; None for a Real, which has infinitely many."""
+
+    @property
+    def domain(self) -> Domain:
+        """The values as plain data."""
+
+    @property
+    def unit(self) -> str:
+        """A label for people; empty if the values have no unit."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbours among the values are alike; False for the options of a choice without an order."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """The values as options; None if they are not a list."""
 
     @property
     def when(self) -> Mapping[str, Any] | None:
@@ -57,3 +75,9 @@ class Encoding(Protocol):
 
     def canonical(self, value: Any) -> Any:
         """Return a user's value as a plain Python value."""
+
+    def nearest(self, number: float) -> Any:
+        """Return the value nearest to a number, where the values are numbers."""
+
+    def grid(self, points: int) -> Array:
+        """Return the coordinates (k, width) of the values that a figure draws, about as many as `points`."""

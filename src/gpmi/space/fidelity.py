@@ -16,6 +16,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Numbers
+from gpmi.space.domain import Domain, Options, Steps
 from gpmi.space.parameters import Choice, FieldsOnly, Int, check_unit
 
 MOST_LEVELS = 20  # each level has hyper-parameters of its own; our choice
@@ -44,7 +45,7 @@ class Fidelity(FieldsOnly):
     cost: Mapping[int, float] | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True, compare=False)
 
-    when = None
+    when, ordered = None, True
 
     def __post_init__(self) -> None:
         check_unit(self)
@@ -121,7 +122,15 @@ class Fidelity(FieldsOnly):
     @property
     def choice(self) -> Choice | None:
         """The levels as options; None if it has steps."""
-        return self._inner if isinstance(self._inner, Choice) else None
+        return self._inner.choice
+
+    @property
+    def domain(self) -> Domain:
+        return Steps(*self.labels) if self.has_steps else Options(self.labels)
+
+    def to_json(self) -> dict[str, Any]:
+        values = super().to_json()
+        return values if self.cost is None else {**values, "cost": {str(step): c for step, c in self.cost.items()}}
 
     @property
     def learns_costs(self) -> bool:
@@ -191,6 +200,12 @@ class Fidelity(FieldsOnly):
 
     def canonical(self, value: Any) -> Any:
         return self._inner.canonical(value)
+
+    def nearest(self, number: float) -> Any:
+        return self._inner.nearest(number)
+
+    def grid(self, points: int) -> Array:
+        return self._bent(self._inner.grid(points))
 
 
 def _is_digits(step: Any) -> bool:

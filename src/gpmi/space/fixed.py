@@ -14,18 +14,23 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Numbers
+from gpmi.space.domain import Single
 from gpmi.space.encoding import Encoding
 from gpmi.space.options import same_option
-from gpmi.space.parameters import is_number
+from gpmi.space.parameters import FieldsOnly, is_number
 
 
-@dataclass(frozen=True)
-class Constant:
+@dataclass(frozen=True, repr=False)
+class Constant(FieldsOnly):
     """A value that never varies: it is part of every point and has no coordinate."""
 
     value: Any
 
-    width, count, when = 0, 1, None
+    width, count, when, unit, ordered, choice = 0, 1, None, "", True, None
+
+    @property
+    def domain(self) -> Single:
+        return Single(self.value)
 
     @property
     def ends(self) -> Array:
@@ -61,6 +66,12 @@ class Constant:
     def canonical(self, value: Any) -> Any:
         return self.value
 
+    def nearest(self, number: float) -> Any:
+        return self.value
+
+    def grid(self, points: int) -> Array:
+        return np.empty((1, 0))
+
 
 @dataclass(frozen=True, eq=False)
 class FixedParameter:
@@ -74,7 +85,15 @@ class FixedParameter:
     value: Any  # in canonical form
     row: Array  # (width,), its coordinates
 
-    count, limits = 1, None
+    count, limits, ordered, choice = 1, None, True, None
+
+    @property
+    def domain(self) -> Single:
+        return Single(self.value)
+
+    @property
+    def unit(self) -> str:
+        return self.inner.unit
 
     @property
     def width(self) -> int:
@@ -116,6 +135,12 @@ class FixedParameter:
 
     def canonical(self, value: Any) -> Any:
         return self.inner.canonical(value)
+
+    def nearest(self, number: float) -> Any:
+        return self.value
+
+    def grid(self, points: int) -> Array:
+        return self.row[None]
 
 
 def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict[int, Any]:

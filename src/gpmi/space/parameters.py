@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Numbers
+from gpmi.space.domain import NumberRange, Options
 from gpmi.space.features import Features
 from gpmi.space.options import equal_options, option_key, same_option
 
@@ -34,6 +35,7 @@ MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidat
 UNIT = 20  # the longest unit, in characters, because it stands beside every value; our choice
 _FINEST = 1e-9  # of the interval: a finer step is none; our choice
 _SNAP = 1e-6  # of a step: a value closer to a setting is that setting, up to rounding; our choice
+ON_STEP = 1e-9  # of a step: closer to a setting is on it; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -49,13 +51,82 @@ class FieldsOnly:
         shown = [f for f in fields(self) if not f.kw_only or getattr(self, f.name) != f.default]
         return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields for a study. What is shown only (compare=False) is left out at its default."""
+        values = {field.name: (getattr(self, field.name), field) for field in fields(self)}
+        return {name: value for name, (value, field) in values.items() if field.compare or value != field.default}
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
+        """Return the parameter whose fields `to_json` wrote."""
+        return cls(**written)
+
 
 # Logarithms come from `math`. The last digit of numpy.log depends on the processor and on the memory layout of the
 # array, so the coordinate of a value at the end of the interval would not always be the end of the coordinates.
 
 
+class Continuous(FieldsOnly):
+    """A number with infinitely many values. Its level number is its coordinate."""
+
+    step: float | None
+
+    width, count, ordered, choice = 1, None, True, None
+
+    @property
+    def domain(self) -> NumberRange:
+        raise NotImplementedError
+
+    @property
+    def ends(self) -> Array:
+        raise NotImplementedError
+
+    def from_unit(self, u: Array) -> Array:
+        lo, hi = self.ends
+        result: Array = np.clip(lo + u[:, None] * (hi - lo), lo, hi)
+        return result
+
+    def from_levels(self, numbers: Array | Numbers) -> Array:
+        return np.asarray(numbers, dtype=float)[:, None]
+
+    def level_numbers(self, rows: Array) -> Array:
+        return rows[:, 0]
+
+    def levels_to_try(self, row: Array) -> Array:
+        return row[None]
+
+    def grid(self, points: int) -> Array:
+        lo, hi = self.ends[:, 0]
+        return np.linspace(lo, hi, points)[:, None]
+
+    def place(self, value: float) -> float:
+        """Return how many steps a value is above the smallest one."""
+        assert self.step is not None
+        return (value - self.domain.lo) / self.step
+
+    def setting(self, number: int) -> float:
+        """Return lo + number * step in decimal arithmetic: 0.3, and not 0.30000000000000004."""
+        assert self.step is not None
+        lo, hi = self.domain.lo, self.domain.hi
+        value = float(Decimal(repr(lo)) + number * Decimal(repr(self.step)))
+        return min(max(value, lo), hi)
+
+    def settings_near(self, value: float, sides: int) -> list[float]:
+        """Return the settings around a value, at most `sides` below it and above it."""
+        place, last = self.place(value), math.floor(self.place(self.domain.hi) + ON_STEP)
+        near = round(place)
+        below, above = (near, near) if abs(place - near) < ON_STEP else (math.floor(place), math.floor(place) + 1)
+        numbers = range(max(0, min(below - sides + 1, last)), min(last, above + sides - 1) + 1)
+        return [self.setting(number) for number in numbers]
+
+    def nearest(self, number: float) -> float:
+        if self.step is None:
+            return number
+        return min(self.settings_near(number, 1), key=lambda setting: abs(setting - number))
+
+
 @dataclass(frozen=True, repr=False)
-class Real(FieldsOnly):
+class Real(Continuous):
     """A number in [lo, hi]. With log=True its order of magnitude matters, not its value.
 
     With a `step` it can be set to lo, lo + step, ... only, as by an instrument: what is suggested or recommended is one
@@ -86,8 +157,9 @@ class Real(FieldsOnly):
                 raise ValueError(f"step of Real is {step:g}, too fine for [{self.lo:g}, {self.hi:g}]; leave it out")
             object.__setattr__(self, "step", step)
 
-    width = 1
-    count = None
+    @property
+    def domain(self) -> NumberRange:
+        return NumberRange(self.lo, self.hi, self.log, self.step)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -101,22 +173,8 @@ class Real(FieldsOnly):
     def ends(self) -> Array:
         return np.array(self._ends)[:, None]
 
-    def from_unit(self, u: Array) -> Array:
-        lo, hi = self.ends
-        result: Array = np.clip(lo + u[:, None] * (hi - lo), lo, hi)
-        return result
-
-    def from_levels(self, numbers: Array | Numbers) -> Array:
-        return np.asarray(numbers, dtype=float)[:, None]
-
-    def level_numbers(self, rows: Array) -> Array:
-        return rows[:, 0]
-
     def values(self, numbers: Array) -> Array:
         return np.clip(np.exp(numbers), self.lo, self.hi) if self.log else numbers
-
-    def levels_to_try(self, row: Array) -> Array:
-        return row[None]
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value)
@@ -133,19 +191,18 @@ class Real(FieldsOnly):
             return value
         return self.setting(round(place))  # exp(log(19)) may round to another number than 19
 
-    def place(self, value: float) -> float:
-        """Return how many steps a value is above lo."""
-        assert self.step is not None
-        return (value - self.lo) / self.step
-
-    def setting(self, number: int) -> float:
-        """Return lo + number * step in decimal arithmetic: 0.3, and not 0.30000000000000004."""
-        assert self.step is not None
-        value = float(Decimal(repr(self.lo)) + number * Decimal(repr(self.step)))
-        return min(max(value, self.lo), self.hi)
-
     def canonical(self, value: Any) -> float:
         return float(value) + 0.0  # -0.0 is 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        values = super().to_json()
+        if self.step is None:  # so that versions without steps read it
+            del values["step"]
+        return values
+
+    @classmethod
+    def from_plain(cls, label: str, value: Any, **others: Any) -> Self:
+        return cls(*_checked_ends(label, value), **others)
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,7 +232,11 @@ class Int(FieldsOnly):
         if max(-self.lo, self.hi) > (_LARGEST_LOG if self.log else LARGEST):
             raise ValueError(f"Int({self.lo}, {self.hi}) has too large values; use Real and round in f")
 
-    width = 1
+    width, ordered, choice = 1, True, None
+
+    @property
+    def domain(self) -> NumberRange:
+        return NumberRange(self.lo, self.hi, self.log, self.step, whole=True)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -246,6 +307,17 @@ class Int(FieldsOnly):
 
     def canonical(self, value: Any) -> int:
         return int(value)
+
+    def nearest(self, number: float) -> int:
+        return round(number)
+
+    def grid(self, points: int) -> Array:
+        values = np.unique(self.levels_to_try(self.ends[0]), axis=0)
+        return thinned(values, points)
+
+    @classmethod
+    def from_plain(cls, label: str, value: Any, **others: Any) -> Self:
+        return cls(*_checked_ends(label, value), **others)
 
 
 @dataclass(frozen=True, repr=False)
@@ -333,6 +405,16 @@ class Choice(FieldsOnly):
     def _equal(self, value: Any) -> list[int]:
         return [i for i, option in enumerate(self.options) if same_option(option, value)]
 
+    unit = ""
+
+    @property
+    def choice(self) -> Choice:
+        return self
+
+    @property
+    def domain(self) -> Options:
+        return Options(self.options)
+
     @property
     def width(self) -> int:
         return 1 if self.ordered else len(self.options)
@@ -392,6 +474,26 @@ class Choice(FieldsOnly):
         number = self.find(value)
         return None if number is None else self.options[number]
 
+    def nearest(self, number: float) -> Any:
+        return min(self.options, key=lambda option: abs(float(option) - number))
+
+    def grid(self, points: int) -> Array:
+        return self.levels
+
+    def to_json(self) -> dict[str, Any]:
+        values = super().to_json()
+        del values["features"]  # a study without descriptors is written as before there were any
+        return values if self.features is None else {**values, "features": self.features.to_json()}
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
+        features = written.get("features")
+        return cls(**{**written, "features": None if features is None else Features.from_json(features)})
+
+    @classmethod
+    def from_plain(cls, label: str, value: Any, **others: Any) -> Self:
+        return cls(tuple(_checked_list(label, value)), **others)
+
 
 Parameter: TypeAlias = Real | Int | Choice
 
@@ -399,6 +501,26 @@ Parameter: TypeAlias = Real | Int | Choice
 def is_number(option: Any) -> bool:
     """Whether an option is a number that a linear constraint may use."""
     return isinstance(option, int | float | np.integer | np.floating) and not isinstance(option, bool)
+
+
+def thinned(values: Array, most: int) -> Array:
+    """Return at most `most` of the ascending values (k, 1), evenly spread, with both ends."""
+    if len(values) <= most:
+        return values
+    wanted = np.linspace(values[0, 0], values[-1, 0], most)
+    return np.take(values, np.unique(np.searchsorted(values[:, 0], wanted).clip(0, len(values) - 1)), axis=0)
+
+
+def _checked_list(label: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{label} is {checks.shown(value)}; give a list")
+    return value
+
+
+def _checked_ends(label: str, value: Any) -> list[Any]:
+    if len(_checked_list(label, value)) != 2:
+        raise ValueError(f"{label} is {checks.shown(value)}; give the smallest and the largest value, [lo, hi]")
+    return list(value)
 
 
 def _check_when(p: Parameter) -> None:

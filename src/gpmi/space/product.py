@@ -29,7 +29,7 @@ from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import Fidelity, FidelityColumn, find_fidelity
 from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Choice, Parameter
+from gpmi.space.parameters import Parameter
 from gpmi.space.space import Space
 from gpmi.space.steps import Settable, settable, settings_around, stepped
 
@@ -63,9 +63,9 @@ class Parameters(Space):
     def named(spec: Mapping[Any, Any]) -> Parameters:
         """Return the product of the parameters of a dict."""
         parameters = named_parameters(spec)
-        choices = [(name, one) for name, one in parameters.items() if isinstance(one, Choice)]
-        described = [event for name, one in choices if one.features is not None for event in one.features.event(name)]
-        events = (*two_option_events(spec), *described)
+        described = [(name, part.choice.features) for name, part in parameters.items() if part.choice is not None]
+        left_out = [event for name, features in described if features is not None for event in features.event(name)]
+        events = (*two_option_events(spec), *left_out)
         return Parameters(tuple(parameters.values()), tuple(parameters), events=events)
 
     def __post_init__(self) -> None:
@@ -98,8 +98,8 @@ class Parameters(Space):
 
     @cached_property
     def features(self) -> FeatureColumns | None:
-        inner = [one.inner if isinstance(one, FixedParameter) else one for one in self.encodings]
-        described = [one.features if isinstance(one, Choice) else None for one in inner]
+        inner = [part.inner if isinstance(part, FixedParameter) else part for part in self.encodings]
+        described = [None if part.choice is None else part.choice.features for part in inner]
         return FeatureColumns.of(zip(self.columns, described, strict=True), self.groups)
 
     @property

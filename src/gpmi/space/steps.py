@@ -16,13 +16,12 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.space.constraints.feasible_set import FeasibleSet
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Real
+from gpmi.space.parameters import ON_STEP, Continuous
 
 # Our limits of the cost, not tuned.
 _MOST = 4096  # combinations of settings that are tried at once
 _FAR = 5  # with at most this many stepped parameters, two settings on each side are tried after one on each side
 _FILLED = 32  # combinations for which the other parameters are moved, where a sum ties them
-_ON_STEP = 1e-9  # of a step: closer to a setting is on it
 
 
 class Settable(NamedTuple):
@@ -34,7 +33,7 @@ class Settable(NamedTuple):
 
 def stepped(layout: Layout) -> list[int]:
     """Return the numbers of the parameters that have a step and are not fixed."""
-    return [j for j, one in enumerate(layout.parameters) if isinstance(one, Real) and one.step is not None]
+    return [j for j, part in enumerate(layout.parameters) if isinstance(part, Continuous) and part.step is not None]
 
 
 # Fix parameters by name or number at values, and move a point (d,) to that part of the space; None if it is empty.
@@ -56,7 +55,7 @@ def settable(feasible: FeasibleSet, fill: Fill, row: Array, taken: Container[byt
     kept: Array | None = None
     for sides in (1, 2) if len(own) <= _FAR else (1,):
         rows, away = _combinations(layout, row, own, values, sides)
-        if away[0] < _ON_STEP:
+        if away[0] < ON_STEP:
             return Settable(rows[0], True)
         good = rows[feasible.contains(rows)]
         for one in (
@@ -86,21 +85,12 @@ def settings_around(feasible: FeasibleSet, fill: Fill, row: Array) -> Array:
     return np.array(list(_filled(feasible, fill, own, rows[:_FILLED]))).reshape(-1, len(row))
 
 
-def settings_near(parameter: Real, value: float, sides: int) -> list[float]:
-    """Return the settings around a value, at most `sides` below it and above it."""
-    place, last = parameter.place(value), math.floor(parameter.place(parameter.hi) + _ON_STEP)
-    near = round(place)
-    below, above = (near, near) if abs(place - near) < _ON_STEP else (math.floor(place), math.floor(place) + 1)
-    numbers = range(max(0, min(below - sides + 1, last)), min(last, above + sides - 1) + 1)
-    return [parameter.setting(number) for number in numbers]
-
-
 def _combinations(layout: Layout, row: Array, own: list[int], values: Array, sides: int) -> tuple[Array, Array]:
     """Return rows (m, d) with combinations of settings, the nearest first, and their squared distances (m,), in steps.
 
     Of more than _MOST combinations a selection is made, by random numbers that are a function of the row.
     """
-    choices = [settings_near(_real(layout, j), float(values[j]), sides) for j in own]
+    choices = [_continuous(layout, j).settings_near(float(values[j]), sides) for j in own]
     sizes = [len(one) for one in choices]
     if math.prod(sizes) <= _MOST:
         picks = np.indices(sizes).reshape(len(sizes), -1).T
@@ -113,14 +103,14 @@ def _combinations(layout: Layout, row: Array, own: list[int], values: Array, sid
         encoding, label = layout.encodings[j], layout.labels[j]
         coordinates = np.array([encoding.encode(label, value) for value in choices[k]])
         rows[:, layout.columns[j]] = coordinates[picks[:, k]]
-        away += ((np.array(choices[k])[picks[:, k]] - values[j]) / _real(layout, j).step) ** 2
+        away += ((np.array(choices[k])[picks[:, k]] - values[j]) / _continuous(layout, j).step) ** 2
     order = np.argsort(away, kind="stable")
     return rows[order], away[order]
 
 
-def _real(layout: Layout, j: int) -> Real:
+def _continuous(layout: Layout, j: int) -> Continuous:
     parameter = layout.parameters[j]
-    assert isinstance(parameter, Real)
+    assert isinstance(parameter, Continuous)
     return parameter
 
 

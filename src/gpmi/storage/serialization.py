@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
 from gpmi.space import (
     Candidates,
-    Choice,
     Constant,
     Features,
     Fidelity,
     Forbidden,
-    Int,
+    NumberRange,
+    Options,
+    Parameter,
     Parameters,
-    Real,
     Space,
     is_matrix_form,
 )
@@ -36,7 +36,7 @@ from gpmi.trials.goals import Goals
 from gpmi.trials.sources import SourceValue, sources_of
 from gpmi.trials.value_bounds import ValueBounds
 
-PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant, Fidelity)}
+PARAMETERS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Parameter), Constant, Fidelity)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 ABSTRACT = (policies.Policy, policies.JointPolicy, policies.Utility)  # a user subclasses them
 POLICIES = {
@@ -175,13 +175,19 @@ def _difference(ours: Space, theirs: Space) -> str:
 
 def _briefly(*parameters: Any) -> list[str]:
     """Format two parameters: by their bounds or options if these differ, otherwise in full."""
-    short = [
-        f"[{one.lo:.12g}, {one.hi:.12g}]" if isinstance(one, Real | Int)
-        else shown(list(one.options)) if isinstance(one, Choice) else repr(one)
-        for one in parameters
-    ]  # fmt: skip
+    short = [_values_in_short(parameter) for parameter in parameters]
     same_kind = type(parameters[0]) is type(parameters[1])
-    return short if same_kind and short[0] != short[1] else [repr(one) for one in parameters]
+    return short if same_kind and short[0] != short[1] else [repr(parameter) for parameter in parameters]
+
+
+def _values_in_short(parameter: Any) -> str:
+    """Return the bounds or the options of a parameter; all of it if it has neither."""
+    match parameter.domain:
+        case NumberRange(lo=lo, hi=hi):
+            return f"[{lo:.12g}, {hi:.12g}]"
+        case Options(values):
+            return shown(list(values))
+    return repr(parameter)
 
 
 def _goals_of(description: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
@@ -286,32 +292,20 @@ def _names(space: Parameters) -> tuple[str, ...]:
     return space.names or tuple(f"x[{i}]" for i in range(len(space.parameters)))
 
 
-def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
-    """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
-    everything = {field: getattr(one, field.name) for field in fields(one)}
-    values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
-    if isinstance(one, Real) and one.step is None:  # so that versions without steps read it
-        del values["step"]
-    if isinstance(one, Choice):
-        for option in one.options:
-            if isinstance(plain(name, option), list | dict):
-                raise ValueError(
-                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
-                    "numbers, and convert them inside f"
-                )
-        values.pop("features")  # a study without descriptors is written as before there were any
-        if one.features is not None:
-            values["features"] = one.features.to_json()
-    if isinstance(one, Fidelity) and one.cost is not None:
-        values["cost"] = {str(step): cost for step, cost in one.cost.items()}
-    return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
+def _parameter_to_json(name: str, parameter: Any) -> dict[str, Any]:
+    """Return the kind and the fields of a parameter; refuse options that a study cannot store."""
+    for option in () if parameter.choice is None else parameter.choice.options:
+        if isinstance(plain(name, option), list | dict):
+            raise ValueError(
+                f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
+                "numbers, and convert them inside f"
+            )
+    values = {key: plain(name, value) for key, value in parameter.to_json().items()}
+    return {"kind": type(parameter).__name__, **values}
 
 
 def _parameter_from_json(written: Mapping[str, Any]) -> Any:
-    values = _without_kind(written)
-    if values.get("features") is not None:
-        values["features"] = Features.from_json(values["features"])
-    return PARAMETERS[written["kind"]](**values)
+    return PARAMETERS[written["kind"]].from_json(_without_kind(written))
 
 
 def _without_features(written: Mapping[str, Any]) -> dict[str, Any]:

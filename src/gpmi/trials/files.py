@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.space import Choice, Fidelity, Parameters, Space
+from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
 from gpmi.trials.goals import Goals, Outputs
@@ -285,9 +285,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
 
 def _options(space: Space, j: int) -> Choice | None:
     """Return the options of parameter j; None if it has none."""
-    found = space.parameters[j] if isinstance(space, Parameters) else space.choices[j]  # type: ignore[attr-defined]
-    found = found.choice if isinstance(found, Fidelity) else found
-    return found if isinstance(found, Choice) else None
+    return space.parameters[j].choice if isinstance(space, Parameters) else space.choices[j]  # type: ignore[attr-defined]
 
 
 # Texts

@@ -21,7 +21,7 @@ from gpmi.cli.studyfile.toml_table import FileTable, StudyFileError, lines_of
 from gpmi.run import stopping
 from gpmi.run.pools import MOST_WORKERS
 from gpmi.run.study_table import FIDELITY_FORMS, KEYS, AnyParameter, StudyTable, list_value, read_table, text_value
-from gpmi.space import Fidelity
+from gpmi.space import Space
 from gpmi.trials.goals import Goals
 
 DATABASE = "study.db"  # in the folder of the file, unless it names another
@@ -108,7 +108,7 @@ def _study(top: FileTable) -> StudyFile:
                 raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
     budget, stop = table.budget, _stop(top.table("stop"), goals)
     cost = top.get("cost", checks.positive)
-    if cost is not None and not any(isinstance(one, Fidelity) for one in parameters.values()):
+    if cost is not None and Space.of(dict(parameters)).fidelity is None:
         top.refuse(f"no parameter is a fidelity, so nothing has a cost; give one {FIDELITY_FORMS}", "cost")
     if budget is None and cost is None and stop is None and command is not None:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
@@ -179,8 +179,8 @@ def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goal
 
 def _steps(parameters: Mapping[str, AnyParameter]) -> tuple[str, int] | None:
     """Return the fidelity whose steps the program reports, and the first step; None if there is none."""
-    found = ((name, one) for name, one in parameters.items() if isinstance(one, Fidelity) and one.has_steps)
-    return next(((name, int(one.levels)) for name, one in found), None)
+    column = Space.of(dict(parameters)).fidelity
+    return (column.name, column.fidelity.levels) if column is not None and column.fidelity.has_steps else None
 
 
 def _shell_text(table: Table, names: tuple[str, ...]) -> str:

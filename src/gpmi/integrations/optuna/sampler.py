@@ -36,7 +36,6 @@ from gpmi.integrations.optuna.private_api import (
 from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
 from gpmi.optimizer import Optimizer
 from gpmi.policies.objectives import JointPolicy
-from gpmi.space import Constant
 
 ATTEMPTS = 3  # attempts at a point that no other running trial has; a small space may have none
 PAUSE = 0.5  # seconds, at most, before the next attempt: longer than a suggestion takes
@@ -159,8 +158,6 @@ class GPMISampler(BaseSampler):
         search_space = SearchSpace.of({param_name: param_distribution})
         rng = np.random.default_rng([self._seed or 0, trial.number, crc32(param_name.encode())])
         parameter = parameter_of(param_distribution)
-        if isinstance(parameter, Constant):
-            return parameter.value
         value = parameter.decode(parameter.from_unit(rng.random(1))[0])
         return search_space.params({param_name: value})[param_name]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from gpmi._support import checks
-from gpmi.space import Choice, Constant, Fidelity, Int, Parameters, Real
+from gpmi.space import Choice, Constant, Domain, Int, NumberRange, Options, Parameters, Real, Single, Steps
 from gpmi.space.conversion import named_parameters
 from gpmi.space.parameters import MOST_OPTIONS
 
@@ -43,19 +43,22 @@ def parameter_of(distribution: BaseDistribution, when: Mapping[str, Any] | None 
     return Choice(tuple(_level(distribution, i) for i in range(count)), ordered=True, when=when)
 
 
-def distribution_of(parameter: Any) -> BaseDistribution:
-    """Return Optuna's distribution for a parameter of gpmi."""
-    if isinstance(parameter, Real):
-        return FloatDistribution(parameter.lo, parameter.hi, log=parameter.log)
-    if isinstance(parameter, Int):
-        if parameter.log and parameter.step > 1:  # Optuna has no such distribution
-            return IntDistribution(parameter.lo, parameter.hi, step=parameter.step)
-        return IntDistribution(parameter.lo, parameter.hi, log=parameter.log, step=parameter.step)
-    if isinstance(parameter, Fidelity):
-        if parameter.has_steps:
-            return IntDistribution(*parameter.labels)
-        return CategoricalDistribution(parameter.labels)
-    return CategoricalDistribution((parameter.value,) if isinstance(parameter, Constant) else parameter.options)
+def distribution_of(domain: Domain) -> BaseDistribution:
+    """Return Optuna's distribution of the values of a parameter."""
+    match domain:
+        case NumberRange(whole=True):
+            lo, hi, step = int(domain.lo), int(domain.hi), int(domain.step or 1)
+            return IntDistribution(lo, hi, log=domain.log and step == 1, step=step)  # no log with steps
+        case NumberRange():
+            return FloatDistribution(domain.lo, domain.hi, log=domain.log)
+        case Options(values):
+            return CategoricalDistribution(values)
+        case Steps(first, last):
+            return IntDistribution(first, last)
+        case Single(value):
+            return CategoricalDistribution((value,))
+        case _:
+            assert_never(domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ class SearchSpace:
         known = {name: one for name, one in spec.items() if isinstance(one, BaseDistribution)}
         others = {name: one for name, one in spec.items() if name not in known}
         parameters = {**(named_parameters(others) if others else {}), **{n: parameter_of(d) for n, d in known.items()}}
-        distributions = {name: known.get(name) or distribution_of(parameters[name]) for name in spec}
+        distributions = {name: known.get(name) or distribution_of(parameters[name].domain) for name in spec}
         return SearchSpace(distributions, Parameters(tuple(parameters[name] for name in spec), tuple(spec)))
 
     @cached_property
@@ -105,8 +108,8 @@ class SearchSpace:
         try:
             for j in self._order:
                 name, parameter = self.names[j], self.space.parameters[j]
-                if isinstance(parameter, Constant):
-                    point[name] = parameter.value
+                if isinstance(parameter.domain, Single):
+                    point[name] = parameter.domain.value
                 elif self._active(j, point):
                     point[name] = self._ours(name, params[name])
             self.space.encode(point)
@@ -124,7 +127,7 @@ class SearchSpace:
         for j in reversed(self._order):
             for condition in self.space.layout.conditions[j] if self.names[j] in wanted else ():
                 parent = self.space.parameters[condition.parent]
-                if self.names[condition.parent] not in wanted and not isinstance(parent, Constant):
+                if self.names[condition.parent] not in wanted and not isinstance(parent.domain, Single):
                     row = parent.from_levels(np.array([min(condition.numbers)]))[0]
                     wanted[self.names[condition.parent]] = parent.decode(row)
         fixed: dict[str, Any] = {}
@@ -172,7 +175,10 @@ class SearchSpace:
 
     def _counts_steps(self, name: str) -> bool:
         """Whether it is a float with too many steps to list, so that gpmi's value is the number of a step."""
-        return isinstance(self.distributions[name], FloatDistribution) and isinstance(self._parameter(name), Int)
+        domain = self._parameter(name).domain
+        return (
+            isinstance(self.distributions[name], FloatDistribution) and isinstance(domain, NumberRange) and domain.whole
+        )
 
     def _parameter(self, name: str) -> Any:
         return self.space.parameters[self.names.index(name)]
@@ -183,7 +189,7 @@ class SearchSpace:
             parameter.encode(name, value)
         except (TypeError, ValueError):
             return False
-        return not isinstance(parameter, Constant)
+        return not isinstance(parameter.domain, Single)
 
     def _active(self, j: int, point: Mapping[str, Any]) -> bool:
         """Whether parameter j is active, given the values of its parents in `point`."""

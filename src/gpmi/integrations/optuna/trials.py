@@ -301,7 +301,7 @@ def _distributions(space: Space) -> dict[str, Any]:
     assert isinstance(space, Parameters | Candidates)
     names = names_of(space)
     if isinstance(space, Parameters):
-        return {name: distribution_of(p) for name, p in zip(names, space.parameters, strict=True)}
+        return {name: distribution_of(p.domain) for name, p in zip(names, space.parameters, strict=True)}
     columns: list[list[Any]] = [[] for _ in names]
     for x in space.table:
         for column, value in zip(columns, x.values() if isinstance(x, Mapping) else x.tolist(), strict=True):

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from gpmi._support.types import Array, Numbers
+from gpmi.space.domain import Domain
 from gpmi.space.encoding import Encoding
 from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant, FixedParameter
-from gpmi.space.parameters import Choice, Int, Parameter, Real
+from gpmi.space.parameters import Choice, Parameter
 
 ARC = math.pi / 3.0  # the chord of this arc is as long as its radius
 
@@ -29,7 +30,7 @@ ARC = math.pi / 3.0  # the chord of this arc is as long as its radius
 class OnArc:
     """A parameter of one coordinate c in [lo, hi] under a condition: the point of the arc at the angle of c."""
 
-    inner: Real | Int | Choice
+    inner: Parameter
 
     width = 2
 
@@ -40,6 +41,22 @@ class OnArc:
     @property
     def when(self) -> Mapping[str, Any] | None:
         return self.inner.when
+
+    @property
+    def domain(self) -> Domain:
+        return self.inner.domain
+
+    @property
+    def unit(self) -> str:
+        return self.inner.unit
+
+    @property
+    def ordered(self) -> bool:
+        return self.inner.ordered
+
+    @property
+    def choice(self) -> Choice | None:
+        return self.inner.choice
 
     @property
     def ends(self) -> Array:
@@ -97,6 +114,12 @@ class OnArc:
 
     def canonical(self, value: Any) -> Any:
         return self.inner.canonical(value)
+
+    def nearest(self, number: float) -> Any:
+        return self.inner.nearest(number)
+
+    def grid(self, points: int) -> Array:
+        return self.bend(self.inner.grid(points))
 
 
 def encoding_of(parameter: Parameter | Fidelity | Constant | FixedParameter) -> Encoding:

@@ -26,7 +26,6 @@ from gpmi.space.constraints.nearest_setting import LEAST_ON, NearestSetting
 from gpmi.space.constraints.polytope import THIN, Polytope
 from gpmi.space.constraints.supports import Supports
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Real
 
 # Our limits of the cost, not tuned.
 _REMEMBERED = 4096  # polytopes, one for each setting of the discrete parameters
@@ -58,7 +57,7 @@ class FeasibleSet:
     @cached_property
     def reals(self) -> Numbers:
         """The numbers of the parameters that are Real, (q,)."""
-        return np.array([j for j, p in enumerate(self.layout.parameters) if isinstance(p, Real)], dtype=np.intp)
+        return np.array([j for j, p in enumerate(self.layout.parameters) if p.count is None], dtype=np.intp)
 
     @cached_property
     def by_value(self) -> Mask:
@@ -84,8 +83,7 @@ class FeasibleSet:
         limits = []
         for j, by_value in zip(self.reals, self.by_value, strict=True):
             p = self.layout.parameters[j]
-            assert isinstance(p, Real)
-            limits.append([p.lo, p.hi] if by_value else p.ends[:, 0])
+            limits.append(p.limits if by_value else p.ends[:, 0])
         return np.array(limits).reshape(-1, 2)
 
     def s_of(self, numbers: Array) -> Array:

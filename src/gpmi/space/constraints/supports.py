@@ -15,7 +15,6 @@ import numpy as np
 from gpmi._support.types import Array, Mask, Numbers
 from gpmi.space.constraints.counts import Count
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Choice, Real
 
 # Our choices, not tuned.
 _LARGEST = 0.5  # the share of points with as many parameters on as a count allows: they have the most freedom
@@ -41,7 +40,7 @@ class Supports:
     @cached_property
     def reals(self) -> Numbers:
         """The numbers of those that are Real."""
-        is_real = [isinstance(self.layout.parameters[j], Real) for j in self.counted]
+        is_real = [self.layout.parameters[j].count is None for j in self.counted]
         result: Numbers = self.counted[np.array(is_real, dtype=bool)]
         return result
 
@@ -49,7 +48,7 @@ class Supports:
     def zero(self) -> Array:
         """The level number of the value 0 of each, (c,)."""
         parameters = [self.layout.parameters[j] for j in self.counted]
-        return np.array([float(p.options.index(0)) if isinstance(p, Choice) else 0.0 for p in parameters])
+        return np.array([0.0 if p.choice is None else float(p.choice.options.index(0)) for p in parameters])
 
     @cached_property
     def needed(self) -> Mask:
