@@ -30,6 +30,11 @@ HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *HOWTOS]
 NOTES = sorted((ROOT / "docs" / "notes").glob("*.md"))
 OTHERS = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md")]
+NAMING = [*PAGES, *OTHERS]
+PLACED = re.compile(r"((?:`[\w.]+` and )?`[\w.]+`) in `((?:\w+/)+\w+\.py)`")  # names, and the file that they are in
+CODE = [
+    file for folder in ("src", "tests", "paper", "benchmarks", "examples") for file in (ROOT / folder).rglob("*.py")
+]
 LINKED = [*PAGES, *OTHERS, *sorted((ROOT / "integrations").rglob("*.md"))]
 BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 # A block of another tool beside ours has the tool's name as its title. It is run where the tool is installed.
@@ -89,6 +94,11 @@ def anchors(page: Path) -> set[str]:
     """The names under which a page's headings can be linked to."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def files_named(path: str) -> list[Path]:
+    """The files of the repository whose path ends so."""
+    return [file for file in CODE if file.as_posix().endswith(f"/{path}")]
 
 
 @pytest.fixture(autouse=True)
@@ -215,15 +225,36 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(file), link
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", NAMING, ids=name_of)
 def test_every_file_named_in_a_page_exists(page: Path) -> None:
-    for path in re.findall(
-        r"`((?:src|tests|benchmarks|examples|docs)/[\w/.]+\.\w+)`", page.read_text(encoding="utf-8")
-    ):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:src|tests|paper|benchmarks|examples|docs)/[\w/.]+\.\w+)`", text):
         assert (ROOT / path).exists(), path
+    for path in re.findall(r"(?<![\w/.:-])((?:[\w-]+/)+[\w-]+\.py)\b", text):
+        assert files_named(path), path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", NAMING, ids=name_of)
+def test_a_name_that_a_page_places_in_a_file_is_defined_there(page: Path) -> None:
+    for names, path in re.findall(PLACED, page.read_text(encoding="utf-8")):
+        sources = [file.read_text(encoding="utf-8") for file in files_named(path)]
+        for name in re.findall(r"(\w+)`", names):
+            assert any(
+                re.search(rf'\b(?:def|class) {name}\b|^{name}\b.* = |"{name}"', text, re.M) for text in sources
+            ), name
+
+
+def test_a_file_is_found_by_the_end_of_its_path() -> None:
+    assert (
+        files_named("model/fitting/fit.py") == [ROOT / "src/gpmi/model/fitting/fit.py"] == files_named("fitting/fit.py")
+    )
+    assert files_named("model/fitting/attic.py") == []
+    assert re.findall(PLACED, "`Log.settle` and `settle` in `trials/log.py`") == [
+        ("`Log.settle` and `settle`", "trials/log.py")
+    ]
+
+
+@pytest.mark.parametrize("page", NAMING, ids=name_of)
 def test_every_public_name_in_a_page_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for dotted in {*re.findall(r"`(gpmi(?:\.\w+)+)", text), *re.findall(r"`((?:theory|stopping|plots)\.\w+)", text)}:
