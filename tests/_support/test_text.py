@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi._support import text
+from gpmi.analysis.ledger import Regret, facts
 from gpmi.analysis.ledger.calibration import Calibration
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import BEST, COLUMNS, WIDE, frame
@@ -159,13 +160,17 @@ def test_a_trial_is_one_line():
 
 
 def test_a_ledger_and_a_regret_are_a_few_lines():
-    regret = text.interval(0.0, 1.2345, 0.5)
-    assert regret == "0 to 1.23 with probability 95 %, median 0.5"
-    drawn = lines_of(text.aligned(text.regret_lines(9, np.array([0.5]), regret, regret, "joint draws", learned=True)))
-    assert (drawn["after"], drawn["recommended"], drawn["simple regret"]) == ("9 values", "[0.5]", regret)
-    known = lines_of(text.aligned(text.ledger_lines(9, 5, 2, 1.23456, "fine")))
-    assert known["values"] == "9, of which the policy chose 5: 2 to explore"
-    assert known["information"] == "1.235 nats"
+    assert facts.interval(0.0, 1.2345, 0.5) == "0 to 1.23 with probability 95 %, median 0.5"
+    drawn = lines_of(repr(regret_at(np.array([0.5]))))
+    assert (drawn["after"], drawn["recommended"]) == ("9 values", "[0.5]")
+    assert drawn["simple regret"] == "0 to 1 with probability 95 %, median 1"
+    assert facts.values(9, 5, 2).text == "9, of which the policy chose 5: 2 to explore"
+    assert facts.information(1.23456).statistics == "1.235 nats"
+
+
+def regret_at(x):
+    draws = np.ones(3)
+    return Regret(9, x, draws, draws, np.zeros((3, 1)), "joint draws", learned=True)
 
 
 def test_the_result_of_a_box_says_what_was_found(box_result):
@@ -190,7 +195,7 @@ def test_the_result_of_named_parameters_tells_of_failures(mixed_result):
 def test_the_best_point_is_printed_whole_and_can_be_copied(parameters):
     names = [f"learning rate of group {i}" for i in range(parameters)]
     for x in ({**dict.fromkeys(names, 0.00123456), "kind": "o" * 300, "it's": "a\nb"}, np.arange(parameters) / 3.0):
-        for lines in (text.best_lines("max", x, 1.0), text.regret_lines(1, x, "", "", "", learned=False)[1:2]):
+        for lines in (text.best_lines("max", x, 1.0), regret_at(x).lines[1:2]):
             shown = text.aligned(lines)
             literal = shown[min(place for place in (shown.find("{"), shown.find("[")) if place >= 0) :]
             read = ast.literal_eval(literal)

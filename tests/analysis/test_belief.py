@@ -8,9 +8,9 @@ from scipy import stats
 
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
-from gpmi._support.text import noise_in_words
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.belief import Belief, believed, draw_priors_of, inflation
+from gpmi.analysis.ledger.facts import noise_in_words
 from gpmi.analysis.ledger.gain import draw_gain, expected_improvement
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import FitSetting

@@ -262,7 +262,7 @@ def test_with_enough_values_it_answers_first_and_has_three_numbers():
     opt = told(24, noise=0.02)
     ledger = opt.ledger
     lines = [line.split("  ")[0] for line in str(ledger).splitlines()]
-    assert lines == ["values", "hypervolume", "can I stop?", "10 more", "missing", "noise", "more"]
+    assert lines == ["values", "hypervolume", "can I stop?", "gain", "missing", "noise", "more"]
     assert ledger.missing.known and 0.0 <= ledger.missing.median <= ledger.missing.interval(0.9)[1]
     assert ledger.missing.interval(0.9)[1] <= ledger.missing.interval()[1] and 0.0 < ledger.missing.share()[1] < 1.0
     assert "calibration of b" in ledger.statistics and "drawn as" in ledger.statistics

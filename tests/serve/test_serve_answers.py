@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from laboratory import Page, client_for, create_study, follow, send, text_of
+from sample_ledgers import SampleLedger
 from waiting import wait_until
 
 import gpmi
+from gpmi.analysis.ledger.facts import can_stop
 from gpmi.serve.model_worker import summarise
-from gpmi.serve.stop_answer import stop_answer
 
 AT = "/study/default"
 
@@ -26,42 +26,24 @@ def asked(client: Any, n: int = 1) -> Any:
 # "Can I stop?"
 
 
-def ledger(*, gain: float, missed: float, step: float = 1.5, noise: float = 1.5, given: bool = False) -> Any:
-    """Return what the answer reads of a ledger."""
-    return SimpleNamespace(
-        n=20,
-        needed=9,
-        unknown=None,
-        space=None,
-        advice=SimpleNamespace(what="stop" if gain <= 0.05 else "go on"),
-        calibration=SimpleNamespace(verdict="calibrated"),
-        gain=lambda more: SimpleNamespace(probability_above=lambda eps: gain),
-        regret=lambda: SimpleNamespace(probability_below=lambda eps: 1.0 - missed),
-        smallest_gain=step,
-        noise_sd=noise,
-        setting=SimpleNamespace(priors=SimpleNamespace(noise_var=noise**2 if given else None)),
-    )
-
-
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ({"gain": 0.03, "missed": 0.04}, "Yes, you can stop: the chance that 10 more experiments improve the result by "
-         "more than 1.5 % (the size of the noise) is about 3 %."),
-        ({"gain": 0.3, "missed": 0.4, "given": True}, "Not yet: the chance that 10 more experiments improve the result "
-         "by more than 1.5 % (your error bar) is about 30 %."),
-        ({"gain": 0.3, "missed": 0.4, "noise": 0.01}, "more than 1.5 % (a hundredth of the way from the average result "
-         "to the best one) is about 30 %."),
-        ({"gain": 0.03, "missed": 0.2, "given": True}, "(your error bar) is about 3 %. A better recipe may still exist "
-         "(chance 20 %), but these experiments would hardly find it."),
+        ({"chance": 0.03, "missed": 0.04}, "Yes, you can stop: the chance that 10 more experiments improve the result "
+         "by more than 1.5 % (the size of the noise) is about 3 %."),
+        ({"chance": 0.3, "missed": 0.4, "given": 1.5}, "Not yet: the chance that 10 more experiments improve the "
+         "result by more than 1.5 % (your error bar) is about 30 %."),
+        ({"chance": 0.3, "missed": 0.4, "noise": 0.01}, "more than 1.5 % (a hundredth of the way from the average "
+         "result to the best one) is about 30 %."),
+        ({"chance": 0.03, "missed": 0.2, "given": 1.5}, "(your error bar) is about 3 %. A better recipe may still "
+         "exist (chance 20 %), but these experiments would hardly find it."),
     ],
 )  # fmt: skip
 def test_the_answer_has_a_unit_a_reason_and_its_caveat(known: dict[str, Any], words: str) -> None:
-    if known.get("given"):
-        rough = ledger(**{**known, "step": 1.6, "noise": 1.6})
-        rough.setting.priors.noise_var = 1.5**2  # y is transformed
-        assert "1.6 (about your error bar)" in stop_answer(rough).text
-    text = stop_answer(ledger(**known), "%").text.replace("\u00a0", " ")
+    if known.get("given"):  # y is transformed
+        rough = SampleLedger(**{**known, "step": 1.6, "noise": 1.6})
+        assert "1.6 (about your error bar)" in can_stop(rough).text
+    text = can_stop(SampleLedger(**known), "%").text.replace("\u00a0", " ")
     assert text.endswith(words) and ("may still exist" in words or "may still exist" not in text)
 
 
@@ -72,8 +54,8 @@ def test_the_answer_of_a_study_has_its_unit(tmp_path: Path) -> None:
     with gpmi.study(path) as study:
         for x in np.linspace(0.0, 1.0, 18):
             study.tell({"x": float(x)}, {"strength": 90.0 - 40.0 * (x - 0.4) ** 2 + 0.5 * float(rng.normal())})
-        found = summarise(study)
-    assert re.search(r"by more than [0-9.]+\u00a0mPa \((about )?your error bar\)", found.answer), found.answer
+        answer = summarise(study).facts.decision.text
+    assert re.search(r"by more than [0-9.]+\u00a0mPa \((about )?your error bar\)", answer), answer
 
 
 # What to expect

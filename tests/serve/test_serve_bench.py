@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from laboratory import Page, client_for, create_study, follow, send, text_of
+from sample_ledgers import SampleLedger
 
 import gpmi
 from gpmi.serve.model_worker import STATISTICS, draw_pictures, summarise
-from gpmi.serve.stop_answer import by_chance, front_stop_answer, stop_answer
 
 AT = "/study/default"
 SPACE = {
@@ -244,9 +244,10 @@ def test_nothing_is_claimed_before_there_are_enough_results(path: str) -> None:
     with gpmi.study(path) as study:
         for n in range(4):
             found = summarise(study)
-            assert found.stop == "too early" and "%" not in found.answer
+            decision = found.facts.decision
+            assert decision.kind == "too early" and "%" not in decision.text
             more = f"gpmi can say more after {18 - n} more results."
-            assert found.answer == f"Too early to say: {more}" and found.needed == 18 - n
+            assert decision.text == f"Too early to say: {more}" and decision.needed == 18 - n
             one = study.ask()
             study.tell(one, measured(one.x))
 
@@ -259,14 +260,14 @@ def test_the_answer_agrees_with_the_ledger() -> None:
         point = optimizer.ask()
         optimizer.tell(point, -((point["x"] - 0.3) ** 2))
         ledger = optimizer.ledger
-        answer = stop_answer(ledger)
-        seen.add(answer.what)
+        answer = ledger.can_stop
+        seen.add(answer.kind)
         if ledger.n < ledger.needed:
-            assert answer.what == "too early" and answer.needed == 15 - ledger.n
+            assert answer.kind == "too early" and answer.needed == 15 - ledger.n
         elif ledger.advice.what == "stop":
-            assert answer.what == "yes" and answer.text.startswith("Yes, you can stop")
+            assert answer.answer == "yes" and answer.text.startswith("Yes, you can stop")
         else:
-            assert answer.what != "yes" and not answer.text.startswith("Yes")
+            assert answer.answer != "yes" and not answer.text.startswith("Yes")
         assert answer.needed is None or answer.needed < before  # the number of results to wait for never rises
         before = answer.needed or 0
         assert answer.text.count(". ") <= 1 and not JARGON.search(answer.text)
@@ -282,26 +283,26 @@ def test_only_results_at_the_target_count(fidelity: gpmi.Fidelity, where: str) -
     for _ in range(3):
         point = optimizer.ask()
         optimizer.tell(point, point["x"])
-    answer = stop_answer(optimizer.ledger)
+    answer = optimizer.ledger.can_stop
     reached = sum(trial.x["mesh"] == fidelity.target for trial in optimizer.trials)
     assert answer.text == f"Too early to say: gpmi can say more after {15 - reached} more results {where}."
 
 
 @pytest.mark.parametrize(("chance", "words"), [(0.001, "is below 1"), (0.3, "is about 30"), (0.999, "is above 99")])
 def test_chances_are_english(chance: float, words: str) -> None:
-    assert words in by_chance(chance, "help", stops=False).text
+    assert words in SampleLedger(chance).can_stop.text
 
 
 def test_the_answer_of_equal_results_and_of_several_objectives() -> None:
     optimizer = gpmi.Optimizer({"x": (0.0, 1.0)}, seed=0)
     for _ in range(8):
         optimizer.tell(optimizer.ask(), 1.0)
-    assert "the same" in stop_answer(optimizer.ledger).text
+    assert "the same" in optimizer.ledger.can_stop.text
     several = gpmi.Optimizer({"x": (0.0, 1.0)}, goals={"a": "max", "b": "min", "c": gpmi.AtLeast(0.0)}, seed=0)
     for n in range(1, 17):
         point = several.ask()
         several.tell(point, {"a": point["x"], "b": point["x"] ** 2, "c": 1.0 + 0.1 * point["x"]})
-        answer = front_stop_answer(several.ledger)
+        answer = several.ledger.can_stop
         if n < 6:
             assert answer.needed == 15 - n, (n, answer)
     assert not JARGON.search(answer.text)

@@ -38,8 +38,9 @@ def test_the_results_still_needed_count_down_from_the_beginning(tmp_path: Path, 
     with gpmi.study(path) as study:
         for left in (18, 17, 16):
             found = summarise(study)
-            assert found.needed == left and found.stop == "too early"
-            assert found.answer == f"Too early to say: gpmi can say more after {left} more results."
+            decision = found.facts.decision
+            assert decision.needed == left and decision.kind == "too early"
+            assert decision.text == f"Too early to say: gpmi can say more after {left} more results."
             x = study.ask().x
             y = {"yield": x["temperature"], "cost": x["water"]}
             study.tell(x, y if options else x["water"])

@@ -457,7 +457,7 @@ def test_the_first_sentence_counts_evaluations_in_words(told, failed, pending, r
 def test_a_newcomer_reads_of_the_mean_and_of_settings(run):
     built = {one.id: one.html for one in report.sections(run)}
     assert "posterior" not in built["found"] + built["advice"]
-    assert '<th scope="row">10 more evaluations</th>' in built["advice"]
+    assert '<th scope="row">gain</th><td class="words">10 more evaluations gain more than ' in built["advice"]
     assert "The curves hold at these other settings" in built["slices"]
 
 

@@ -197,19 +197,6 @@ def event_summary(events: Sequence[Line]) -> str:
     return ": ".join(events[0]) if len(events) == 1 else tally(kind for kind, _ in events)
 
 
-def interval(low: float, high: float, median: float) -> str:
-    """Describe a credible interval of level 95 % and the median."""
-    return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"
-
-
-# Limits of an interval
-
-
-def not_covered() -> Line:
-    """Return the line about what an interval cannot cover if the prior is learned."""
-    return "not covered", "peaks that no query came near"
-
-
 # Lines
 
 
@@ -266,57 +253,9 @@ def trial_line(
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 
-def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str, *, learned: bool) -> list[Line]:
-    """Return lines about the regrets after t values. The prior is given or `learned`.
-
-    `simple` and `cumulative` are made by `interval`.
-    """
-    return [
-        ("after", f"{t} values"),
-        ("recommended", WholePoint.of(recommended)),
-        ("simple regret", simple),
-        *([not_covered()] if learned else []),
-        ("cumulative", cumulative),
-        ("drawn as", how),
-    ]
-
-
-def answer_lines(
-    evaluations: int, chance: float, step: float, low: float, high: float, noise: float, noises: tuple[float, float]
-) -> list[Line]:
-    """Return what more evaluations bring, how far the best may be, and the noise.
-
-    `chance` is the probability of a gain of more than `step`; low and high limit the simple regret. `noises` are limits
-    of the noise: if they differ much, its size is not clear yet.
-    """
-    bound = f"{rough(low)} to {rough(high)}" if low > 0.0 else f"at most {rough(high)}"
-    return [
-        (f"{evaluations} more", f"evaluations gain more than {rough(step, 2)} with probability {percent(chance)}"),
-        ("missing", f"{bound} to the best possible value, with probability 95 %"),
-        ("noise", noise_in_words(noise, noises)),
-    ]
-
-
-def noise_in_words(noise: float, noises: tuple[float, float]) -> str:
-    """Describe the standard deviation of the noise; as a range if its limits differ by more than a factor of 3."""
-    low, high = noises
-    if high > 3.0 * low and high > 2.0 * noise:
-        return f"not clear yet: a single value has a standard deviation of {rough(low, 2)} to {rough(high, 2)}"
-    return f"{rough(noise, 2)} is the standard deviation of a single value"
-
-
 def percent(probability: float) -> str:
     """Format a probability that was estimated from draws: never 0 % or 100 %."""
     return "below 1 %" if probability < 0.01 else "above 99 %" if probability > 0.99 else f"{100.0 * probability:.0f} %"
-
-
-def ledger_lines(n: int, chosen: int, explored: int, information: float, calibration: str) -> list[Line]:
-    """Return the lines of a ledger that need no draws of the regret. The policy chose some of the n values."""
-    return [
-        ("values", f"{n}, of which the policy chose {chosen}: {explored} to explore"),
-        ("information", f"{information:.4g} nats"),
-        ("calibration", calibration),
-    ]
 
 
 # HTML

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
 from functools import wraps
 from typing import Any
 
@@ -419,9 +418,7 @@ async def summary(request: Request, session: Session) -> Any:
     live = state_of(request).live(session)
     live.note_seq(await run_in_threadpool(session.seq))
     now = live.up_to_date()
-    known = None if live.summary is None else asdict(live.summary[1])
-    if known is not None:
-        known.pop("bands", None)  # for pictures
+    known = None if live.summary is None else live.summary[1].to_json()
     return {"now": now, "seq": live.state["known"], "known": known}
 
 

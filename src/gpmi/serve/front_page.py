@@ -17,7 +17,7 @@ from gpmi._support.text import percent, round_to_sd
 from gpmi.analysis.ledger.front_ledger import FrontBands
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import ChosenPoint, FrontSummary
+from gpmi.serve.model_worker import ChosenPoint, StudySummary
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled, select
 from gpmi.serve.parameter_fields import format_point
@@ -103,7 +103,7 @@ def _words(session: Session, front: Sequence[Trial], objectives: Sequence[Output
     return tag("p", text)
 
 
-def _bands(now: FrontSummary, x: str, y: str) -> FrontBands | None:
+def _bands(now: StudySummary, x: str, y: str) -> FrontBands | None:
     """Return where the front of two objectives lies; None if it is not known."""
     found = now.bands.get((x, y))
     if found is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
+from gpmi.analysis.ledger.facts import unsaid
 from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.session import Session
 from gpmi.storage.errors import StudyError
@@ -94,18 +95,18 @@ class LiveUpdates:
             if self.session.closed or (cached is not None and cached[0] >= seq):
                 continue
             try:
-                found = await to_thread.run_sync(self.session.model_worker.read, name, self.session.reader)
+                computed = await to_thread.run_sync(self.session.model_worker.read, name, self.session.reader)
             except Exception as error:  # the measurements must be shown even if the model fails
                 logger.warning("study %s: %s could not be computed: %s", self.session.name, name, error)
                 self.problem = f"{type(error).__name__}: {error}"
-                found = (
-                    StudySummary(0, why="see below", answer="The results could not be worked out: see below.")
+                computed = (
+                    StudySummary(0, unsaid("The results could not be worked out: see below.", "see below"))
                     if name == "summary"
                     else []
                 )
             else:
                 self.problem = None if name == "summary" else self.problem
-            setattr(self, name, (seq, found))
+            setattr(self, name, (seq, computed))
             self._notify()
 
     async def _poll(self) -> None:

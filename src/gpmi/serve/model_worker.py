@@ -16,12 +16,9 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gpmi._support.text import percent, rough
 from gpmi._support.types import Point
-from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.advice import MORE
+from gpmi.analysis.ledger.facts import Facts, unsaid
 from gpmi.run.study import Study, study
-from gpmi.serve.stop_answer import StopAnswer, front_stop_answer, stop_answer
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
 from gpmi.views.front_view import pairs_of
@@ -39,43 +36,40 @@ NOT_PICTURES = (
     "tradeoffs",
     "trials",
 )  # sections of a report that the page of a study shows in its own way
-NOTHING = "Too early to say: nothing has been measured yet."
 TOO_MANY = f"The page does not work this out with more than {DRAW_LIMIT:,} results. The report has the answer."
 STATISTICS = ("convergence", "importance", "calibration", "about")  # sections that only statisticians need
-
-
-@dataclass(frozen=True)
-class StudySummary:
-    """What the model and the ledger say after t values. It has plain values only, because it is sent as JSON."""
-
-    t: int
-    recommended: Any = None  # the point to use, as JSON; None before the first value
-    believed: tuple[float, float, float] | None = None  # mu - sd, mu and mu + sd at that point, in units of y
-    interval: tuple[float, float] | None = None  # 95 % interval of the simple regret; None if unknown or not drawn
-    regret: str = ""  # why there is no interval
-    chance: float | None = None  # the probability that ten more results improve on it by more than `step`
-    step: float | None = None  # the smallest gain that counts, in units of y
-    noise: float | None = None  # the standard deviation of a single value
-    advice: str = "go on"  # or "stop", "distrust"
-    why: str = ""
-    stop: str = "too early"  # the answer to "can I stop?": "yes", "not yet", "too early" or "careful"
-    answer: str = ""  # the same as one sentence
-    needed: int | None = None  # results until it can be answered
 
 
 Points = list[list[float]]
 
 
 @dataclass(frozen=True)
-class FrontSummary(StudySummary):
-    """What is known of a study with several objectives."""
+class StudySummary:
+    """What the model and the ledger say after t values, as plain values: another process may have computed it."""
 
-    front: tuple[int, ...] = ()  # the numbers of the trials that no other trial beats in every objective
-    missing: float | None = None  # at most this share of what can be had is missing, with probability 95 %
-    lines: tuple[tuple[str, str], ...] = ()  # the numbers behind the advice, in words
+    t: int
+    facts: Facts
+    recommended: Any = None  # the point to use, as JSON; None before the first value, and where there is a front
+    believed: tuple[float, float, float] | None = None  # mu - sd, mu and mu + sd at that point, in units of y
+    front: tuple[int, ...] | None = None  # the trials that no other trial beats in every objective; None without one
     middle: int | None = None  # the trial in the middle of the front
     # Where the front of two objectives lies, by their names: low, median and high, each as points (x, y).
     bands: Mapping[tuple[str, str], tuple[Points, Points, Points]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what programs read: the answer, the value of each fact by its key, and the sentences of each."""
+        decision, advice = self.facts.decision, self.facts.decision.advice
+        front = {} if self.front is None else {"front": self.front, "middle": self.middle}
+        sentences = {
+            fact.key: {"name": fact.title, "text": fact.text, "statistics": fact.statistics} for fact in self.facts
+        }
+        return {
+            **dict.fromkeys(("interval", "chance", "step", "noise", "missing")),
+            **{fact.key: fact.value for fact in self.facts},
+            **{"t": self.t, "recommended": self.recommended, "believed": self.believed, **front},
+            **{"stop": decision.kind, "answer": decision.text, "needed": decision.needed},
+            **{"advice": advice.what, "why": advice.why, "facts": sentences},
+        }
 
 
 @dataclass(frozen=True)
@@ -93,40 +87,25 @@ class ChosenPoint:
 
 
 def summarise(source: Study) -> StudySummary:
-    """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values no interval is drawn."""
-    goals = source.optimizer.goals
-    if goals is not None and goals.single is None:
-        return summarise_front(source)
+    """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values nothing is drawn."""
     view = RunView.of(source)
-    ledger = view.ledger
-    if ledger is None:
-        empty = source.optimizer.ledger
-        known = _answered(stop_answer(empty)) if isinstance(empty, Ledger) and not empty.n else {"answer": NOTHING}
-        return StudySummary(0, advice="go on", why="nothing has been measured yet", **known)
-    point = point_to_json(view.space, view.recommended)
+    ledger = view.front_ledger or view.ledger or source.optimizer.ledger
+    if view.has_front:
+        middle = view.middle.number if view.middle is not None and len(view.front) > 1 else None
+        place: dict[str, Any] = {"front": tuple(trial.number for trial in view.front), "middle": middle}
+    else:
+        place = {"recommended": point_to_json(view.space, view.recommended) if ledger.n else None}
     if ledger.n > DRAW_LIMIT:
-        skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
-        why = f"whether to stop is {skipped}"
-        return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=why, answer=TOO_MANY)
-    regret, gain, advice = ledger.regret(), ledger.gain(MORE), ledger.advice
-    known = _answered(stop_answer(ledger, unit_of(source)))
-    if not regret.known:
-        return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why, **known)
-    low, high = regret.interval()
-    step = ledger.smallest_gain
-    return StudySummary(
-        ledger.n,
-        point,
-        view.believed,
-        (low, high),
-        "",
-        gain.probability_above(step),
-        step,
-        ledger.noise_sd,
-        advice.what,
-        advice.why,
-        **known,
-    )
+        why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
+        return StudySummary(ledger.n, unsaid(TOO_MANY, f"{why}; `gpmi report` has it"), **place)
+    return StudySummary(ledger.n, ledger.facts(unit_of(source)), believed=view.believed, bands=_bands_of(view), **place)
+
+
+def _bands_of(view: RunView) -> dict[tuple[str, str], tuple[Points, Points, Points]]:
+    """Return where the front lies, for each pair of objectives for which it is known."""
+    pairs = [] if view.front_ledger is None else pairs_of(view.front_ledger.goals)
+    bands = {pair: view.front_bands(*pair) for pair in pairs}
+    return {pair: (b.low.tolist(), b.median.tolist(), b.high.tolist()) for pair, b in bands.items() if b is not None}
 
 
 def unit_of(source: Study) -> str:
@@ -137,40 +116,6 @@ def unit_of(source: Study) -> str:
     return units.get(goals.single or "", "") if units is not None and goals is not None else ""
 
 
-def _answered(found: StopAnswer) -> dict[str, Any]:
-    return {"stop": found.what, "answer": found.text, "needed": found.needed}
-
-
-def summarise_front(source: Study) -> FrontSummary:
-    """Summarise a study with several objectives."""
-    view = RunView.of(source)
-    ledger = view.front_ledger
-    if ledger is None:
-        return FrontSummary(0, advice="go on", why="nothing has been measured yet", answer=NOTHING)
-    known: dict[str, Any] = {"front": tuple(trial.number for trial in view.front)}
-    if view.middle is not None and len(view.front) > 1:
-        known["middle"] = view.middle.number
-    if ledger.n > DRAW_LIMIT:
-        why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
-        return FrontSummary(ledger.n, why=why, answer=TOO_MANY, **known)
-    advice = ledger.advice
-    known |= _answered(front_stop_answer(ledger))
-    if ledger.unknown is not None:
-        return FrontSummary(ledger.n, advice=advice.what, why=advice.why, **known)
-    step, missing = ledger.smallest_gain, ledger.missing.share()[1]
-    chance = ledger.gain(MORE).probability_above(step)
-    why = advice.why
-    if advice.what != "distrust":  # the same in words that need no hypervolume
-        why = f"{MORE} more experiments improve the trade-offs by more than 1 % with probability {percent(chance)}"
-        why += f"; at most {rough(100.0 * missing, 2)} % of what can be had is missing, with probability 95 %"
-    lines, bands = tuple(ledger.answer()[1:]), dict[tuple[str, str], tuple[Points, Points, Points]]()
-    for pair in pairs_of(ledger.goals):
-        if (found := view.front_bands(*pair)) is not None:
-            bands[pair] = (found.low.tolist(), found.median.tolist(), found.high.tolist())
-    known |= {"missing": missing, "lines": lines, "bands": bands}
-    return FrontSummary(ledger.n, chance=chance, step=step, advice=advice.what, why=why, **known)
-
-
 def find_front(source: Study) -> list[int]:
     """Return the numbers of the trials on the front."""
     return [trial.number for trial in source.front]
@@ -179,10 +124,10 @@ def find_front(source: Study) -> list[int]:
 def choose(source: Study, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> ChosenPoint:
     """Return the best predicted point that meets conditions."""
     argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # its own arguments
-    found = source.choose(where, confidence, **{argument: direction})
-    outputs = {name: (one.mean, one.sd) for name, one in found.outputs.items()}
-    trial = None if found.trial is None else found.trial.number
-    return ChosenPoint(found.x, outputs, found.probability, trial, found.note)
+    chosen = source.choose(where, confidence, **{argument: direction})
+    outputs = {name: (output.mean, output.sd) for name, output in chosen.outputs.items()}
+    trial = None if chosen.trial is None else chosen.trial.number
+    return ChosenPoint(chosen.x, outputs, chosen.probability, trial, chosen.note)
 
 
 def draw_pictures(source: Study) -> list[Section]:
@@ -194,9 +139,9 @@ def draw_pictures(source: Study) -> list[Section]:
     if not told:
         return []
     view = replace(RunView.of(source), called="the result")
-    found = sections(view, only=[name for name in IDS if name not in NOT_PICTURES])
-    shown = progress(view)
-    return [Section("progress", "How it went", str(shown)), *found] if shown is not None else found
+    pictures = sections(view, only=[name for name in IDS if name not in NOT_PICTURES])
+    course = progress(view)
+    return [Section("progress", "How it went", str(course)), *pictures] if course is not None else pictures
 
 
 def render_report(source: Study, title: str) -> str:

@@ -233,7 +233,7 @@ def _get_paths(page: int) -> dict[str, Any]:
             _query("fixed", {"type": "string", "description": "a JSON object of fixed coordinates"}),
         ),
         "/api/known": _get(
-            "Return the summary: recommended point, regret and advice, as far as they have been computed.",
+            "Return what the model says: the point to use, whether to stop, and the facts behind it, once computed.",
             _object({"now": {"type": "boolean"}, "seq": seq, "known": {"type": ["object", "null"]}}),
         ),
         "/api/events": _get(

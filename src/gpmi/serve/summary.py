@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import VALUE, rough, round_to_sd, rounded, shortened
+from gpmi._support.text import VALUE, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
+from gpmi.analysis.ledger.facts import HEADING
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import STATISTICS, FrontSummary, StudySummary
+from gpmi.serve.model_worker import STATISTICS, StudySummary
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.serve.trial_table import front_numbers
@@ -16,10 +17,9 @@ from gpmi.trials import Trial
 from gpmi.trials.goal_summary import superlative
 from gpmi.trials.goals import Objective
 from gpmi.views.html import Section
-from gpmi.views.html.markup import Child, Markup, tag
+from gpmi.views.html.markup import Child, Markup, sentence, tag
 
 LUCK = "A single measurement: part of it may be luck."
-ADVICE = {"yes": "stop", "not yet": "go-on", "too early": "go-on", "careful": "distrust"}  # classes of report.css
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
@@ -136,8 +136,9 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
             if now.believed is not None
             else None,
         ]
-    if now.answer:
-        parts += [tag("h3", "Can I stop?"), tag("p", now.answer, class_=f"advice {ADVICE[now.stop]}", id="answer")]
+    decision = now.facts.decision
+    kind = decision.advice.what.replace(" ", "-")  # a class of report.css
+    parts += [tag("h3", HEADING), tag("p", decision.text, class_=f"advice {kind}", id="answer")]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts
@@ -151,18 +152,10 @@ def expected(believed: tuple[float, float, float], unit: str = "") -> str:
 
 
 def _statistics(now: StudySummary) -> list[Child]:
-    """Return the numbers behind the answer."""
-    lines: list[str] = [now.why[:1].upper() + now.why[1:] + "."] if now.why else []
-    if isinstance(now, FrontSummary):
-        lines += [f"{name}: {text}" for name, text in now.lines]
-    if now.interval is None or now.noise is None:
-        return [tag("p", line) for line in lines]
-    lines += [
-        f"The point to use falls short of the best possible result by at most {rough(now.interval[1])}, with "
-        "probability 95 %, as far as the model can tell.",
-        f"A single result has a noise of {rough(now.noise, 2)} (standard deviation).",
-    ]
-    return [tag("p", line) for line in lines]
+    """Return the reason for the answer, the numbers behind it, and those for statisticians."""
+    facts = now.facts
+    lines = [f"{name}: {text}" for name, text in (*facts.numbers, *facts.statistics)]
+    return [tag("p", line) for line in (sentence(facts.decision.why), *lines)]
 
 
 def pictures(live: LiveUpdates) -> Markup:

@@ -9,7 +9,7 @@ from datetime import datetime
 from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.bench_entry import people, remark_words
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import FrontSummary
+from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.parameter_fields import format_point, format_step
 from gpmi.serve.session import Session, StudySnapshot
@@ -55,15 +55,16 @@ def distinguished(session: Session, snapshot: StudySnapshot, live: LiveUpdates) 
 
 def front_numbers(session: Session, snapshot: StudySnapshot, live: LiveUpdates) -> Collection[int]:
     """Return the numbers of the trials on the front: that of the model, or of the values told while it is computed."""
-    if (now := current_front(snapshot, live)) is not None:
+    now = current_front(snapshot, live)
+    if now is not None and now.front is not None:
         return now.front
     assert session.goals is not None
     return {trial.number for trial in told_front(snapshot.trials, session.goals, session.space)}
 
 
-def current_front(snapshot: StudySnapshot, live: LiveUpdates) -> FrontSummary | None:
-    """Return what is known of the front; None if that is not computed for the trials that are shown."""
-    if live.summary is None or live.summary[0] < snapshot.seq or not isinstance(live.summary[1], FrontSummary):
+def current_front(snapshot: StudySnapshot, live: LiveUpdates) -> StudySummary | None:
+    """Return the summary with the front of the model; None if it is not computed for the trials that are shown."""
+    if live.summary is None or live.summary[0] < snapshot.seq or live.summary[1].front is None:
         return None
     return live.summary[1]
 

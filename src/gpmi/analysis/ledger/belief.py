@@ -73,7 +73,7 @@ def draw_priors_of(model: Model, observed: Observations, *, open_noise: bool = F
     Each value is predicted from those before it, under every draw. A residual is the normal quantile of the averaged
     probability of a smaller value. It is N(0, 1) if that prediction is right, although the mixture is not normal. The
     draws know all values, so the residuals are slightly too small. In return they are those of the belief of today:
-    residuals recorded while the model still took noise for signal would call it over-confident for ever.
+    residuals recorded while the model still took noise for signal would call it too sure of itself for ever.
     """
     setting = model.setting
     detrended = setting.detrended(observed)

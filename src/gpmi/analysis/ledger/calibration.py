@@ -20,6 +20,7 @@ from gpmi.gp.posterior import Posterior
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is counted: our choice, not tuned
+OVER_CONFIDENT: Verdict = "over-confident"
 ERROR = 0.05  # false-alarm rate of one check; a convention. Five tests share it equally
 # The smallest n for which `judge` detects an sd that is half or twice the true one in at least 4 of 5 cases, at ERROR.
 # By simulation it is 0.79 with 13 residuals and 0.82 with 14 for an sd that is too large, and more for one that is too
@@ -64,6 +65,21 @@ class Calibration:
     def reason(self) -> str:
         """The test behind the verdict, as text."""
         return self._judged[1]
+
+    @property
+    def is_over_confident(self) -> bool:
+        """Whether the predictive standard deviations were too small: the dangerous verdict."""
+        return self.verdict == "over-confident"
+
+    @property
+    def is_early(self) -> bool:
+        """Whether there are too few values for a verdict."""
+        return self.verdict == "too early to say"
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, as text; None if it may."""
+        return f"{self.verdict}: {self.reason}" if self.is_over_confident or self.is_early else None
 
     @cached_property
     def _judged(self) -> tuple[Verdict, str]:

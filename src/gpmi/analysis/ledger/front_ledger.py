@@ -10,22 +10,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import Line, aligned, percent, rough, rounded
 from gpmi._support.types import Array
 from gpmi.analysis.conditions import WIDER
 from gpmi.analysis.front import FrontAnalysis
-from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
-from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.analysis.ledger import facts
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
+from gpmi.analysis.ledger.facts import Caveat, Fact, RunLedger
 from gpmi.analysis.ledger.front_draws import DRAWS, FrontDraws, FrontProblem, Rays, Sides
 from gpmi.analysis.ledger.front_gain import draw_front_gain
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain
-from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.ledger.ledger import Ledger, needed_values
 from gpmi.analysis.ledger.regret import Interval
 from gpmi.gp.posterior import Posterior
 from gpmi.policies.front import hypervolume, non_dominated
@@ -38,10 +38,8 @@ from gpmi.trials.value_bounds import OPEN
 FIRST = 4  # trials behind a reference that was not stated, at least; our choice
 MARGIN = 0.1  # of their range, below the worst of them: the field's usual margin
 SMALLEST = 0.01  # a gain of less than this share of the hypervolume does not count; our choice
-_NONE_ACCEPTED = "no trial keeps all limits and is acceptable in every objective"
 MANY_RAYS = 1024  # behind the hypervolume of more than MOST_EXACT objectives; our choice
 LEVEL = 0.9  # of the bands
-_ANSWERS = {"stop": "yes, going on will hardly help", "go on": "not yet", "distrust": "the model cannot say"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +82,7 @@ class Missing:
     def __repr__(self) -> str:
         if not self.known:
             return f"Missing({self.how})"
-        return f"Missing(at most {rough(self.interval()[1])} with probability 95 %, median {rough(self.median)})"
+        return f"Missing({facts.volume_missing(self.interval()[1], self.median)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +101,12 @@ class FrontBands:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FrontLedger:
+class FrontLedger(RunLedger):
     """The ledger of a run with several objectives: `hypervolume`, `history`, `missing`, `gain`, `front_bands`."""
 
     analysis: FrontAnalysis
     n_init: int  # the size of the initial design
+    nothing: ClassVar[str] = "no trial has all objectives yet"
 
     @property
     def goals(self) -> Goals:
@@ -256,6 +255,20 @@ class FrontLedger:
     def _used(self) -> list[str]:
         """The outputs behind every statement: objectives and limits."""
         return [*self.goals.objectives, *self.goals.limits]
+
+    @property
+    def lacking(self) -> int:
+        """How many more results it takes to answer; 0 if not their number is what is wrong.
+
+        An output without any value needs as many as the others.
+        """
+        ledgers = [self.outputs[name] for name in self._used if name in self.outputs]
+        if not ledgers:  # no output has a model that would say whether its prior is learned: it usually is
+            return max(self.needed, needed_values(self.space), ENOUGH + 1)
+        missing = [ledger.lacking for ledger in ledgers]
+        if len(ledgers) < len(self._used):
+            missing.append(max(ledger.enough for ledger in ledgers))
+        return max(missing) or max(0, self.needed - self.n)
 
     @cached_property
     def unknown(self) -> str | None:
@@ -406,95 +419,50 @@ class FrontLedger:
     # Whether the confidence is justified
 
     @property
-    def doubt(self) -> str | None:
-        """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
-        verdicts = {name: self.outputs[name].doubt for name in self._used if name in self.outputs}
-        return next((f"{name}: {doubt}" for name, doubt in verdicts.items() if doubt is not None), None)
-
-    @cached_property
-    def advice(self) -> Advice:
-        """Stop if more evaluations will hardly help, go on if they may, or distrust a model that was wrong."""
-        if not self.n:
-            return Advice("go on", "no trial has all objectives yet")
-        if self.unknown is not None:
-            return Advice("go on", f"whether to stop is {self.unknown}")
-        if not self.front:
-            return Advice(
-                "go on", f"{_NONE_ACCEPTED}: relax what you state as acceptable, or the limits, if it stays so"
-            )
-        for name in self._used:
-            judged = self.outputs[name].calibration
-            if judged.verdict == "over-confident":
-                trust = "trust the measured values, not the intervals"
-                return Advice("distrust", f"the model of {name} was over-confident ({judged.reason}); {trust}")
-        for name in self._used:
-            judged = self.outputs[name].calibration
-            if judged.verdict == "too early to say":
-                early = f"it is too early to judge the model of {name}: {judged.reason}"
-                return Advice("go on", f"{early}; at least {ENOUGH} are needed")
-        chance = self.gain(MORE).probability_above(self.smallest_gain)
-        more = f"{MORE} more evaluations gain more than 1 % of the hypervolume with probability {percent(chance)}"
-        if chance > UNLIKELY:
-            return Advice("go on", more)
-        left = f"with probability 95 % at most {_share(self.missing.share()[1])} of it is missing"
-        return Advice("stop", f"{more}; this does not exclude a better front that takes longer to find: {left}")
-
-    # Text
-
-    def __repr__(self) -> str:
-        """Return the statistics that need no draws, so it is cheap. `print(ledger)` answers "can I stop?"."""
-        return aligned(self._lines())
-
-    def _lines(self) -> list[Line]:
-        reference = self.reference
-        failed = sum(trial.status == "failed" for trial in self.analysis.trials)
-        broken = sum(not trial.feasible for trial in self.trials)
-        others = [f"{failed} failed"] * bool(failed) + [f"{broken} infeasible"] * bool(broken)
-        against = "not known yet" if reference is None else ", ".join(f"{k} {rounded(v)}" for k, v in reference.items())
-        volume = "not known yet" if reference is None else f"{rough(self.hypervolume, 4)} against {against}"
-        return [
-            ("values", f"{self.n}, of which {len(self.front)} on the front" + "".join(f"; {one}" for one in others)),
-            ("hypervolume", volume),
-        ]
-
-    def answer(self) -> list[Line]:
-        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not."""
-        if self.unknown is not None:
-            return [("can I stop?", self.unknown)]
-        if not self.front:
-            return [("can I stop?", f"{_ANSWERS['go on']}: {_NONE_ACCEPTED}")]
-        chance = self.gain(MORE).probability_above(self.smallest_gain)
-        noise = ", ".join(f"{name} {rough(self.outputs[name].noise_sd, 2)}" for name in self.outputs)
-        left = _share(self.missing.share()[1])
-        return [
-            ("can I stop?", _ANSWERS[self.advice.what]),
-            (f"{MORE} more", f"evaluations gain more than 1 % of the hypervolume with probability {percent(chance)}"),
-            ("missing", f"at most {left} of the possible hypervolume, with probability 95 %"),
-            ("noise", f"{noise} are the standard deviations of a single value"),
-        ]
-
-    def __str__(self) -> str:
-        if not self.n:
-            return "no trial has all objectives yet"
-        more = ("more", "ledger.advice says why; print(ledger.statistics) has more")
-        return aligned([*self._lines(), *self.answer(), more])
+    def calibrations(self) -> Mapping[str, Calibration]:
+        """The calibration of each objective and limit with a value."""
+        return {name: self.outputs[name].calibration for name in self._used if name in self.outputs}
 
     @property
-    def statistics(self) -> str:
-        """The statistics behind the answer, one in each line."""
-        missing, lines = self.missing, self._lines()
-        if missing.known:
-            high = rough(missing.interval()[1])
-            left = f"at most {high} with probability 95 %, median {rough(missing.median)}"
-            lines += [("missing", left), ("drawn as", missing.how), ("not covered", "peaks that no query came near")]
-        else:
-            lines += [("missing", missing.how)]
-        lines += [("reference", self.reference_words)]
-        verdicts = ((name, self.outputs[name].calibration) for name in self.outputs)
-        lines += [(f"calibration of {name}", f"{judged.verdict}: {judged.reason}") for name, judged in verdicts]
-        return aligned(lines)
+    def watched(self) -> Mapping[str, Calibration]:
+        """The calibration of each output that is only watched."""
+        return {name: ledger.calibration for name, ledger in self.outputs.items() if name not in self._used}
 
+    @property
+    def accepted(self) -> bool:
+        """Whether there is a front: trials that keep all limits and are acceptable in every objective."""
+        return bool(self.front)
 
-def _share(share: float) -> str:
-    """Format a share of the hypervolume."""
-    return "0.1 %" if share < 0.001 else f"{rough(100.0 * share, 2)} %"
+    # Words
+
+    @property
+    def least_gain(self) -> str:
+        """The smallest gain that counts, as text."""
+        return f"{100.0 * SMALLEST:g} % of the hypervolume"
+
+    def improvement_in_words(self, unit: str) -> str:
+        """Return what a gain that counts does, as text for people."""
+        return "improve the best trade-offs noticeably"
+
+    @property
+    def caveat(self) -> Caveat:
+        """What the advice to stop does not exclude: a better front that takes longer to find."""
+        return facts.better_front(self.missing.share()[1])
+
+    def run_facts(self) -> list[Fact]:
+        """Return how many trials there are, and how much their front covers."""
+        failed = sum(trial.status == "failed" for trial in self.analysis.trials)
+        infeasible = sum(not trial.feasible for trial in self.trials)
+        size = facts.trials(self.n, len(self.front), failed, infeasible)
+        return [size, facts.covered(self.hypervolume, self.reference)]
+
+    def answer_facts(self) -> list[Fact]:
+        """Return how much may be missing, and the noise of each output."""
+        missing, noises = self.missing, {name: ledger.noise_sd for name, ledger in self.outputs.items()}
+        return [facts.missing(missing.share()[1], missing.interval()[1], missing.median), facts.noises(noises)]
+
+    def other_facts(self) -> list[Fact]:
+        """Return how the front was drawn, where its hypervolume begins, and whether to trust the models."""
+        drawn = [Fact("drawn as", statistics=self.missing.how), facts.NOT_COVERED] if self.missing.known else []
+        reference = Fact("reference", self.reference, statistics=self.reference_words)
+        return [*drawn, reference, *facts.calibrations(self)]

@@ -10,17 +10,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, percent, rough, tally
+from gpmi._support.text import aligned, rough, tally
 from gpmi._support.types import Array, Event, Observations
-from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
+from gpmi.analysis.ledger import facts
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
-from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge
+from gpmi.analysis.ledger.calibration import ENOUGH, OVER_CONFIDENT, Calibration, judge
 from gpmi.analysis.ledger.contexts import ContextQueries
+from gpmi.analysis.ledger.facts import Caveat, Fact, LockIn, RunLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
 from gpmi.analysis.ledger.maxima import most_likely_better
@@ -40,7 +41,7 @@ from gpmi.trials.outcomes import Outcomes
 REPEATS = 10  # the policy repeats itself if at least this many of its last queries were at one point
 SAME = 1e-3  # two points closer than this, in widths of the space, count as one
 MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with at least this probability,
-CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks together then have an error of 5 %
+CERTAIN = 0.002  # or if the model is too sure of itself at this error: 25 looks together then have an error of 5 %
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
 # A smaller gain does not count, even without noise: this share of the distance from the mean of the values to the best.
@@ -51,15 +52,6 @@ _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws es
 # With a learned prior nothing is claimed before NEEDED values for each parameter and one more parameter: with fewer the
 # interval covers too seldom (docs/benchmarks/belief.md).
 NEEDED = 3
-_ANSWERS = {"stop": "yes, going on will hardly help", "go on": "not yet", "distrust": "the model cannot say"}
-
-
-class LockIn(NamedTuple):
-    """The run repeats one point, although a better one may exist."""
-
-    since: int  # the step of the first of the repeated queries
-    probability: float  # of a simple regret above the standard deviation of the noise
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +71,7 @@ def needed_values(space: Space) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ledger:
+class Ledger(RunLedger):
     """The ledger of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
 
     trials: tuple[Trial, ...]  # those with values, in the order in which the values came
@@ -95,6 +87,7 @@ class Ledger:
     # Where the space has a fidelity, `trials` and `observed` are those at its target. Models know all values:
     evidence: Observations | None = None
     ends: tuple[int, ...] = ()  # for each value at the target, how many of all values there were with it
+    nothing: ClassVar[str] = "no value has been told"
 
     @property
     def n(self) -> int:
@@ -241,6 +234,19 @@ class Ledger:
         return needed_values(self.space)
 
     @property
+    def enough(self) -> int:
+        """How many values it takes to answer: what the interval needs, and what the check of the model needs.
+
+        With a learned prior, n values have n - 1 residuals.
+        """
+        return self.needed if self.setting.priors.is_fixed else max(self.needed, ENOUGH + 1)
+
+    @property
+    def lacking(self) -> int:
+        """How many more values it takes to answer; 0 if not their number is what is wrong."""
+        return self.enough - self.n if self.n < self.needed else 0
+
+    @property
     def unknown(self) -> str | None:
         """Why the values support no interval yet, as text; None if they do."""
         return self._too_little(self.n)
@@ -318,12 +324,9 @@ class Ledger:
         return Calibration(self.orientation.values(self.belief.residuals), self._posterior)
 
     @property
-    def doubt(self) -> str | None:
-        """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
-        verdict = self.calibration.verdict
-        if verdict in ("over-confident", "too early to say"):
-            return f"{verdict}: {self.calibration.reason}"
-        return None
+    def calibrations(self) -> Mapping[str, Calibration]:
+        """The calibration, as that of the output without a name."""
+        return {"": self.calibration}
 
     def _posterior(self) -> Posterior:
         return self.orientation.posterior(self.model.posterior)
@@ -334,7 +337,7 @@ class Ledger:
 
         The run repeats itself if the policy's last REPEATS queries were at the same point. A better point may exist in
         two cases: if the simple regret exceeds `floor` with a probability of at least MISSED, or if the model cannot be
-        trusted, because its residuals are over-confident at an error of CERTAIN. Draws are made only if the run repeats
+        trusted, because its residuals are too large at an error of CERTAIN. Draws are made only if the run repeats
         itself.
         """
         chosen = np.array([t for t, trial in enumerate(self.trials) if trial.origin == "policy"], dtype=int)
@@ -348,8 +351,8 @@ class Ledger:
             more = f"a gain above the noise, {self.floor:.3g}, is possible with probability {missed:.0%}"
             return LockIn(since, missed, f"{repeated}, but {more}")
         verdict, reason = judge(self.calibration.ahead, CERTAIN)
-        if verdict == "over-confident":
-            return LockIn(since, missed, f"{repeated}, but the model is over-confident: {reason}")
+        if verdict == OVER_CONFIDENT:
+            return LockIn(since, missed, f"{repeated}, but the model is {verdict}: {reason}")
         return None
 
     # What further evaluations are worth
@@ -415,95 +418,57 @@ class Ledger:
         z = regret.where if rows is None else rows
         return expected_improvement(self.model, self.belief, z)
 
-    # Text
+    # Words
 
-    def __repr__(self) -> str:
-        """Return the statistics that need no draws, so it is cheap. `print(ledger)` answers "can I stop?"."""
-        return aligned(self._lines())
+    @property
+    def least_gain(self) -> str:
+        """The smallest gain that counts, as text."""
+        return rough(self.smallest_gain, 2)
 
-    def _lines(self) -> list[Line]:
-        chosen = [step.choice for step in self.steps if step.choice is not None]
-        information = sum(step.information or 0.0 for step in self.steps)
-        verdict = f"{self.calibration.verdict}: {self.calibration.reason}"
-        lines = ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
-        return lines if self.outcomes is None else [*lines, ("failures", self._failures_in_words())]
+    def improvement_in_words(self, unit: str) -> str:
+        """Return what a gain that counts does, as text for people, in the unit of the result."""
+        noise_var = self.setting.priors.noise_var
+        given = None if noise_var is None else noise_var**0.5
+        return facts.improvement(self.smallest_gain, self.noise_sd, given, unit)
+
+    @property
+    def caveat(self) -> Caveat:
+        """What the advice to stop does not exclude: a better point that takes longer to find."""
+        regret = self.regret()
+        return facts.better_point(1.0 - regret.probability_below(self.smallest_gain), regret.interval()[1])
+
+    def run_facts(self) -> list[Fact]:
+        """Return how many values there are."""
+        choices = [step.choice for step in self.steps if step.choice is not None]
+        return [facts.values(self.n, len(choices), choices.count("explored"))]
+
+    def answer_facts(self) -> list[Fact]:
+        """Return how far the best possible value may be, and the noise."""
+        low, high = (self._in_units_of_y(math.sqrt(var)) for var in self.belief.noise_vars)
+        return [facts.distance(*self.regret().interval()), facts.noise(self.noise_sd, (low, high))]
+
+    def other_facts(self) -> list[Fact]:
+        """Return the regrets, what the values say about f, and whether to trust the model."""
+        regrets = []
+        if self.unknown is None:
+            regret, learned = self.regret(), not self.setting.priors.is_fixed
+            limits = regret.interval() if regret.known else None
+            regrets = facts.regrets(limits, *regret.in_words, learned=learned)
+        reason = None if self.lock_in is None else self.lock_in.reason
+        return [*regrets, *self._model_facts(), facts.lock_in(reason)]
+
+    def _model_facts(self) -> list[Fact]:
+        """Return what needs no draws of the regret."""
+        information = facts.information(sum(step.information or 0.0 for step in self.steps))
+        reasons = tally(trial.why for trial in self.failures if trial.why)
+        failures = facts.failures(len(self.failures), reasons, self.infeasible)
+        return [information, *facts.calibrations(self), *([failures] if self.outcomes is not None else [])]
 
     @property
     def infeasible(self) -> int:
         """How many of the values came with a broken constraint."""
         return sum(not trial.feasible for trial in self.trials)
 
-    def _failures_in_words(self) -> str:
-        """Say how many trials failed, and why, and how many broke a constraint."""
-        reasons = tally(trial.why for trial in self.failures if trial.why)
-        failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
-        return f"{failed}, {self.infeasible} infeasible"
-
-    @cached_property
-    def advice(self) -> Advice:
-        """Stop if more evaluations will hardly help, go on if they may, or distrust a model that was wrong.
-
-        A stop has the same requirements as `gpmi.run.stopping.GainBelow(ledger.smallest_gain)`. It costs what `regret`
-        and `calibration` cost.
-        """
-        if not self.n:
-            return Advice("go on", "no value has been told yet")
-        regret, lock_in = self.regret(), self.lock_in
-        if not regret.known:
-            return Advice("go on", f"whether to stop is {regret.how}")
-        verdict, reason = self.calibration.verdict, self.calibration.reason
-        if verdict == "over-confident":
-            trust = "trust the measured values, not the interval, and measure the best point again"
-            return Advice("distrust", f"the model was over-confident ({reason}); {trust}")
-        if lock_in is not None:
-            return Advice("distrust", f"{lock_in.reason}; look at other points")
-        if verdict == "too early to say":
-            return Advice("go on", f"it is too early to judge the model: {reason}; at least {ENOUGH} are needed")
-        chance, step = self.gain(MORE).probability_above(self.smallest_gain), rough(self.smallest_gain, 2)
-        more = f"{MORE} more evaluations gain more than {step} with probability {percent(chance)}"
-        if chance > UNLIKELY:
-            return Advice("go on", more)
-        missed = 1.0 - regret.probability_below(self.smallest_gain)
-        if missed <= UNLIKELY:
-            return Advice("stop", f"{more}, and a point elsewhere is better by that with probability {percent(missed)}")
-        better = f"with probability {percent(missed)} there is one, better by up to {rough(regret.interval()[1])}"
-        return Advice("stop", f"{more}. A better point may exist that takes longer to find: {better}")
-
-    def answer(self) -> list[Line]:
-        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not.
-
-        What more evaluations would gain does not say how good the recommended point is: the line "missing" does.
-        """
-        regret, gain = self.regret(), self.gain(MORE)
-        if not gain.known:
-            return [("can I stop?", regret.how)]
-        chance, step = gain.probability_above(self.smallest_gain), self.smallest_gain
-        low, high = (self._in_units_of_y(math.sqrt(var)) for var in self.belief.noise_vars)
-        return [
-            ("can I stop?", _ANSWERS[self.advice.what]),
-            *answer_lines(MORE, chance, step, *regret.interval(), self.noise_sd, (low, high)),
-        ]
-
-    def __str__(self) -> str:
-        if not self.n:
-            return "no value has been told"
-        values, *_ = self._lines()
-        return aligned([values, *self.answer(), ("more", "ledger.advice says why; print(ledger.statistics) has more")])
-
-    @property
-    def statistics(self) -> str:
-        """The statistics behind the answer, one in each line: regrets, information, calibration, lock-in, failures."""
-        values, *others = self._lines()
-        simple, cumulative = self.regret().in_words
-        lock_in = self.lock_in
-        learned = not self.setting.priors.is_fixed
-        return aligned(
-            [
-                values,
-                ("simple regret", simple),
-                *([not_covered()] if learned else []),
-                ("cumulative", cumulative),
-                *others,
-                ("lock-in", "none" if lock_in is None else lock_in.reason),
-            ]
-        )
+    def __repr__(self) -> str:
+        """Return the statistics that need no draws of the regret. `print(ledger)` says whether to stop."""
+        return aligned([(fact.title, fact.statistics) for fact in (*self.run_facts(), *self._model_facts())])

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import aligned, interval, regret_lines
+from gpmi._support.text import Line, WholePoint, aligned
 from gpmi._support.types import Array, Mask, Point
 from gpmi.analysis.ledger.contexts import HOW, ContextQueries, draw_gaps
+from gpmi.analysis.ledger.facts import NOT_COVERED, interval
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.analysis.ledger.region import Region
 from gpmi.gp.posterior import Posterior
@@ -72,8 +73,21 @@ class Regret:
         first, second = (interval(*limits, float(np.median(draws))) for limits, draws in both)
         return first, second
 
+    @property
+    def lines(self) -> list[Line]:
+        """The lines of its text."""
+        simple, cumulative = self.in_words
+        return [
+            ("after", f"{self.t} values"),
+            ("recommended", WholePoint.of(self.recommended)),
+            ("simple regret", simple),
+            *([(NOT_COVERED.title, NOT_COVERED.statistics)] if self.learned else []),
+            ("cumulative", cumulative),
+            ("drawn as", self.how),
+        ]
+
     def __repr__(self) -> str:
-        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how, learned=self.learned))
+        return aligned(self.lines)
 
 
 def credible_interval(draws: Array, level: float) -> Interval:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import interval, rough, rounded, shortened
+from gpmi._support.text import rough, rounded, shortened
 from gpmi._support.types import Array
+from gpmi.analysis.ledger.facts import interval, share_missing
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.views.front_view import stated, title_of
 from gpmi.views.html.markup import Markup, tag
@@ -114,8 +115,7 @@ def _hypervolume(ledger: FrontLedger) -> Markup:
         chart.add(line(chart.x.begin, middle, chart.x.end, middle, "front-median"))
         marks.append((tag("rect", x=0, y=0, width=32, height=16, class_="area"), "still to be had, 95 % interval"))
         marks.append((line(2, 8, 30, 8, "front-median"), "its median"))
-        share = rough(100.0 * missing.share()[1], 2)
-        text += f"With probability 95 % at most {share} % of what is possible is missing."
+        text += f"Missing is {share_missing(missing.share()[1])}."
     else:
         text += f"How much is missing is {missing.how}."
     chart.add(steps(chart.x(np.arange(1.0, ledger.n + 1.0)), y(ledger.history), "mean"))

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmi._support.text import not_covered, rough, round_to_sd, rounded, shortened
+from gpmi._support.text import rough, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.facts import HEADING, QUESTION, share_missing
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.trials.goal_summary import superlative
 from gpmi.views.front_view import purpose
@@ -134,11 +135,9 @@ def _covered(ledger: FrontLedger) -> Markup:
     volume = tag("strong", rough(ledger.hypervolume, 4))
     text = ["The hypervolume of the front is ", volume, f": how much it covers, counted from {worst}. "]
     if ledger.missing.known:
-        share = ledger.missing.share()[1]
-        text += ["With probability 95 %, at most ", tag("strong", f"{rough(100.0 * share, 2)} %"),
-                 " of what is possible is still to be had."]  # fmt: skip
+        text.append(f"Missing is {share_missing(ledger.missing.share()[1])}.")
     else:
-        text += [f"How much is still to be had is {ledger.missing.how}."]
+        text.append(f"How much is still to be had is {ledger.missing.how}.")
     return tag("p", text)
 
 
@@ -230,11 +229,10 @@ def _points(run: RunView, points: Sequence[NamedPoint]) -> Markup:
 
 def advised(run: RunView) -> Advised:
     """Return the advice of the ledger, or what to do where there is none."""
-    front = run.front_ledger is not None and run.front_ledger.n
-    ledger = run.front_ledger if front else run.ledger
-    if ledger is not None:
-        what = ledger.advice.what
-        return Advised(ADVICE[what], ledger.advice.why, what.replace(" ", "-"))
+    ledger = run.front_ledger or run.ledger
+    if ledger is not None and ledger.n:
+        advice = ledger.advice
+        return Advised(ADVICE[advice.what], advice.why, advice.what.replace(" ", "-"))
     failed = _all_failed(run)
     if failed is not None:
         return Advised("Find out why evaluations fail", failed, "distrust")
@@ -242,67 +240,26 @@ def advised(run: RunView) -> Advised:
 
 
 def advice(run: RunView) -> Markup:
-    """Return the advice of the ledger and the numbers behind it."""
-    if run.front_ledger is not None and run.front_ledger.n:
-        return _front_advice(run, run.front_ledger)
-    if run.ledger is None:
+    """Return the advice of the ledger, the numbers behind it, and those for statisticians."""
+    ledger = run.front_ledger or run.ledger
+    if ledger is None or not ledger.n:
         return _advice_line(run)
-    ledger = run.ledger
-    regret, lock_in = ledger.regret(), ledger.lock_in
-    statistics = [
-        ("simple regret", regret.in_words[0]),
-        *([] if ledger.setting.priors.is_fixed else [not_covered()]),
-        ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
-        ("lock-in", "none" if lock_in is None else lock_in.reason),
-    ]
-    f = run.function_name
-    defined = f"max {f} - {f}(recommended)." if run.goal == "max" else f"{f}(recommended) - min {f}."
+    facts, f = ledger.facts(), run.function_name
+    defined = f"max {f} - {f}(recommended)" if run.goal == "max" else f"{f}(recommended) - min {f}"
+    meaning = f"The simple regret is how much the recommended point falls short of the optimum: {defined}."
+    if run.has_front:
+        meaning = "The hypervolume is the volume of what the front dominates, from the reference on: "
+        meaning += "the more, the better."
     return joined(
         _advice_line(run),
-        _answer(ledger),
-        tag(
-            "details",
-            tag("summary", "For statisticians"),
-            tag("p", f"The simple regret is how much the recommended point falls short of the optimum: {defined}"),
-            _lines("What the ledger knows", statistics),
-        ),
-    )
-
-
-def _front_advice(run: RunView, ledger: FrontLedger) -> Markup:
-    """Return the advice for a front and the numbers behind it."""
-    missing = ledger.missing
-    left = f"at most {rough(missing.interval()[1])} with probability 95 %, median {rough(missing.median)}"
-    verdicts = ((name, ledger.outputs[name].calibration) for name in ledger.outputs)
-    statistics = [
-        ("hypervolume", "not known yet" if ledger.reference is None else rough(ledger.hypervolume, 4)),
-        ("missing", left if missing.known else missing.how),
-        *([("drawn as", missing.how), not_covered()] if missing.known else []),
-        ("reference", ledger.reference_words),
-        *((f"calibration of {name}", f"{judged.verdict}: {judged.reason}") for name, judged in verdicts),
-    ]
-    meaning = "The hypervolume is the volume of what the front dominates, from the reference on: the more, the better."
-    return joined(
-        _advice_line(run),
-        _answer(ledger),
+        _lines(HEADING, facts.numbers or [(QUESTION, facts.decision.short)]),
         tag(
             "details",
             tag("summary", "For statisticians"),
             tag("p", meaning),
-            _lines("What the ledger knows", statistics),
+            _lines("What the ledger knows", facts.statistics),
         ),
     )
-
-
-def _answer(ledger: Ledger | FrontLedger) -> Markup:
-    """Return the numbers behind the advice; a sentence is not cut into two cells."""
-    lines = ledger.answer()[1:] or ledger.answer()  # the advice is the first line
-    cut = "evaluations "
-    whole = [
-        (f"{name} {cut}".strip(), text.removeprefix(cut)) if text.startswith(cut) else (name, text)
-        for name, text in lines
-    ]
-    return _lines("Can I stop?", whole)
 
 
 def _lines(title: str, lines: Sequence[tuple[str, str]]) -> Markup:

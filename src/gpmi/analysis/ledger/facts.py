@@ -1,0 +1,504 @@
+"""What may be said of a run: a list of facts, and the answer to "can I stop?".
+
+Print, report, page, API, progress and command line arrange these facts and word none of their own. A number that all of
+them shall show is a function here and an entry in `facts_of`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from gpmi._support.text import VALUE, Line, aligned, percent, rough, rounded, shortened
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
+from gpmi.analysis.ledger.gain import Gain
+from gpmi.space import Space
+
+QUESTION, HEADING = "can I stop?", "Can I stop?"
+MORE, UNLIKELY = 10, 0.05  # stop if MORE evaluations gain anything with a probability of at most UNLIKELY
+NONE_ACCEPTED = "no trial keeps all limits and is acceptable in every objective"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that may be said of a run. A sentence is empty where there is nothing to say to its readers."""
+
+    key: str
+    value: Any = None  # numbers, texts, lists and dicts of them; None if it is not known
+    text: str = ""  # for people
+    statistics: str = ""  # for statisticians
+    name: str = ""  # what stands before the sentences; by default the key
+
+    @property
+    def title(self) -> str:
+        """What stands before the sentences."""
+        return self.name or self.key
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer to "can I stop?"."""
+
+    answer: Literal["yes", "not yet", "cannot tell"]
+    short: str  # the answer in a few words
+    text: str  # the answer in a sentence or two that need no statistics
+    why: str  # the reason, with its numbers
+    needed: int | None = None  # how many more results it takes to say more, if these are too few
+    trusted: bool = True  # whether the model deserves trust: it was not surprised, and the run does not repeat itself
+
+    @property
+    def kind(self) -> Literal["yes", "not yet", "too early", "careful"]:
+        """The answer, with what stands in its way: too few results, or a model that must not be trusted."""
+        if self.answer != "cannot tell":
+            return self.answer
+        return "too early" if self.trusted else "careful"
+
+    @property
+    def advice(self) -> Advice:
+        """What to do next, and why."""
+        what: Literal["stop", "go on", "distrust"] = "stop" if self.answer == "yes" else "go on"
+        return Advice(what if self.trusted else "distrust", self.why)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do next, and why."""
+
+    what: Literal["stop", "go on", "distrust"]
+    why: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that may be said of a run, as plain values. Iterate over the facts, or read one by its key."""
+
+    decision: Decision
+    run: tuple[Fact, ...]  # how much there is
+    answer: tuple[Fact, ...]  # whether to stop, and the numbers behind it
+    other: tuple[Fact, ...]  # what statisticians want to know beside these
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter((*self.run, *self.answer, *self.other))
+
+    def __getitem__(self, key: str) -> Fact:
+        return next(fact for fact in self if fact.key == key)
+
+    @property
+    def text(self) -> list[Line]:
+        """The lines for people: how much there is, whether to stop, and the numbers behind it."""
+        return lines((*self.run, *self.answer))
+
+    @property
+    def numbers(self) -> list[Line]:
+        """The lines of the numbers behind the answer; none if it is too early."""
+        return lines(self.answer[1:])
+
+    @property
+    def statistics(self) -> list[Line]:
+        """The lines for statisticians."""
+        return [(fact.title, fact.statistics) for fact in self if fact.statistics]
+
+
+def unsaid(text: str, why: str) -> Facts:
+    """Return that nothing is said, in a sentence for people, and why."""
+    return Facts(Decision("cannot tell", why, text, why), (), (), ())
+
+
+def lines(facts: tuple[Fact, ...]) -> list[Line]:
+    """Return the lines of facts for people."""
+    return [(fact.title, fact.text) for fact in facts if fact.text]
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """What the advice to stop does not exclude, to be added to its reason and to its text."""
+
+    why: str
+    text: str = ""
+
+
+class LockIn(NamedTuple):
+    """The run repeats one point, although a better one may exist."""
+
+    since: int  # the step of the first of the repeated queries
+    probability: float  # of a simple regret above the standard deviation of the noise
+    reason: str
+
+
+class RunLedger(ABC):
+    """The ledger of a run. What it says are `facts`, and first of all whether to stop."""
+
+    nothing: ClassVar[str]  # what it says before the first value
+
+    # Numbers
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """The number of values."""
+
+    @property
+    @abstractmethod
+    def space(self) -> Space:
+        """The space of the run."""
+
+    @property
+    @abstractmethod
+    def unknown(self) -> str | None:
+        """Why the values support no statement yet, as text; None if they do."""
+
+    @property
+    @abstractmethod
+    def lacking(self) -> int:
+        """How many more values it takes to answer; 0 if not their number is what is wrong."""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a trial meets everything that was asked for."""
+        return True
+
+    @property
+    @abstractmethod
+    def calibrations(self) -> Mapping[str, Calibration]:
+        """Whether the confidence in each output that decides was justified; "" is the output without a name."""
+
+    @property
+    def watched(self) -> Mapping[str, Calibration]:
+        """The same for outputs that are only watched."""
+        return {}
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
+        doubts = ((name, judged.doubt) for name, judged in self.calibrations.items())
+        return next((f"{name}: {doubt}" if name else doubt for name, doubt in doubts if doubt is not None), None)
+
+    @property
+    def lock_in(self) -> LockIn | None:
+        """A warning if the run repeats one point although a better one may exist; otherwise None."""
+        return None
+
+    @property
+    @abstractmethod
+    def smallest_gain(self) -> float:
+        """The smallest gain that counts."""
+
+    @abstractmethod
+    def gain(self, evaluations: int = 10) -> Gain:
+        """Return draws of what this many further evaluations would add."""
+
+    # Words for these numbers
+
+    @property
+    @abstractmethod
+    def least_gain(self) -> str:
+        """The smallest gain that counts, as text."""
+
+    @abstractmethod
+    def improvement_in_words(self, unit: str) -> str:
+        """Return what a gain that counts does, as text for people; `unit` is that of a single result."""
+
+    @property
+    @abstractmethod
+    def caveat(self) -> Caveat:
+        """What the advice to stop does not exclude."""
+
+    @abstractmethod
+    def run_facts(self) -> list[Fact]:
+        """Return how much there is. It needs no draws."""
+
+    @abstractmethod
+    def answer_facts(self) -> list[Fact]:
+        """Return how much may be missing, and the noise. Called only if the values support a statement."""
+
+    @abstractmethod
+    def other_facts(self) -> list[Fact]:
+        """Return what statisticians want to know beside these."""
+
+    # What is said
+
+    @property
+    def can_stop(self) -> Decision:
+        """Whether to stop, and what the answer rests on. It costs what the draws behind it cost."""
+        return can_stop(self)
+
+    @property
+    def advice(self) -> Advice:
+        """Stop if more evaluations will hardly help, go on if they may, or distrust a model that was wrong."""
+        return self.can_stop.advice
+
+    def facts(self, unit: str = "") -> Facts:
+        """Return all that may be said of the run; `unit` is that of a single result."""
+        return facts_of(self, unit)
+
+    def answer(self) -> list[Line]:
+        """Return whether to stop and the three numbers behind the answer, as lines; before `needed` values, why not.
+
+        What more evaluations would gain does not say how good the recommended point is: the line "missing" does.
+        """
+        return lines(self.facts().answer)
+
+    @property
+    def statistics(self) -> str:
+        """The statistics behind the answer, one in each line."""
+        return aligned(self.facts().statistics)
+
+    def __repr__(self) -> str:
+        """Return the statistics that need no draws, so it is cheap. `print(ledger)` says whether to stop."""
+        return aligned([(fact.title, fact.statistics) for fact in self.run_facts()])
+
+    def __str__(self) -> str:
+        more = ("more", "ledger.advice says why; print(ledger.statistics) has more")
+        return aligned([*self.facts().text, more]) if self.n else self.nothing
+
+
+# All facts
+
+
+def facts_of(ledger: RunLedger, unit: str = "") -> Facts:
+    """Return the facts of a run; `unit` is that of a single result. It costs what the draws behind them cost."""
+    decision = can_stop(ledger, unit)
+    if ledger.unknown is None:
+        numbers = [gain(ledger), step(ledger), *ledger.answer_facts()]
+    else:
+        numbers = [Fact("chance"), Fact("step"), Fact("missing", statistics=ledger.unknown), Fact("noise")]
+    if not ledger.accepted:
+        numbers = [replace(fact, text="") for fact in numbers]
+    stop = Fact("stop", decision.answer, decision.short, name=QUESTION)
+    return Facts(decision, tuple(ledger.run_facts()), (stop, *numbers), tuple(ledger.other_facts()))
+
+
+# The decision
+
+
+def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
+    """Decide whether to stop. A clause rules out those after it.
+
+    A stop has the same requirements as `gpmi.run.stopping.GainBelow(ledger.smallest_gain)`.
+    """
+    if ledger.unknown is not None:
+        why = f"whether to stop is {ledger.unknown}"
+        same = "Too early to say: a result has been the same in all experiments, so nothing has shown an effect."
+        text = _too_early(ledger, ledger.lacking) if ledger.lacking else same
+        return Decision("cannot tell", ledger.unknown, text, why, ledger.lacking or None)
+    if not ledger.accepted:
+        why = f"{NONE_ACCEPTED}: relax what you state as acceptable, or the limits, if it stays so"
+        text = "Not yet: no experiment meets everything that you asked for."
+        return Decision("not yet", f"not yet: {NONE_ACCEPTED}", text, why)
+    for name, judged in ledger.calibrations.items():
+        if judged.is_over_confident:
+            why = f"the model{_of(name)} was over-confident ({judged.reason}); trust the measured values, not the "
+            why += "intervals, and measure the best point again"
+            text = "Not yet: some results were far from what was expected. Measure the best experiment again first."
+            return Decision("cannot tell", "the model cannot say", text, why, trusted=False)
+    if ledger.lock_in is not None:
+        text = "Not yet: the last experiments were all much the same. Try something different first."
+        why = f"{ledger.lock_in.reason}; look at other points"
+        return Decision("cannot tell", "the model cannot say", text, why, trusted=False)
+    early = {name: judged for name, judged in ledger.calibrations.items() if judged.is_early}
+    if early:
+        name, judged = next(iter(early.items()))
+        why = f"it is too early to judge the model{_of(name)}: {judged.reason}; at least {ENOUGH} are needed"
+        lacking = max(1, *(ENOUGH - len(each.ahead) for each in early.values()))
+        return Decision("cannot tell", "not yet", _too_early(ledger, lacking), why, lacking)
+    chance, more = _chance(ledger), gain_in_words(ledger)
+    size = percent(chance).replace(" %", "\u00a0%")
+    size = f"about {size}" if size[0].isdigit() else size
+    text = f"the chance that {MORE} more experiments {ledger.improvement_in_words(unit)} is {size}."
+    if not chance <= UNLIKELY:
+        return Decision("not yet", "not yet", f"Not yet: {text}", more)
+    caveat = ledger.caveat
+    text = f"Yes, you can stop: {text}{caveat.text}"
+    return Decision("yes", "yes, going on will hardly help", text, f"{more}{caveat.why}")
+
+
+def _of(name: str) -> str:
+    """Return the words for the model of an output; "" is the output without a name."""
+    return f" of {name}" if name else ""
+
+
+def _too_early(ledger: RunLedger, lacking: int) -> str:
+    """Say how many more results it takes; where there is a fidelity, those at its target count."""
+    fidelity = ledger.space.fidelity
+    where = "" if fidelity is None else f" at {shortened(fidelity.name, VALUE)} {fidelity.fidelity.target}"
+    return f"Too early to say: gpmi can say more after {lacking} more result{'s' if lacking != 1 else ''}{where}."
+
+
+def better_point(chance: float, most: float) -> Caveat:
+    """Return the caveat of a single value: a better point exists with this chance, better by up to `most`."""
+    if chance <= UNLIKELY:
+        return Caveat(f", and a point elsewhere is better by that with probability {percent(chance)}")
+    better = f"with probability {percent(chance)} there is one, better by up to {rough(most)}"
+    size = percent(chance).replace(" %", "\u00a0%")
+    text = f" A better recipe may still exist (chance {size}), but these experiments would hardly find it."
+    return Caveat(f". A better point may exist that takes longer to find: {better}", text)
+
+
+def better_front(share: float) -> Caveat:
+    """Return the caveat of a front: at most this share of what is possible is missing."""
+    missing = f"missing is {share_missing(share)}"
+    return Caveat(f"; this does not exclude a better front that takes longer to find: {missing}")
+
+
+# Numbers of every run
+
+
+def _chance(ledger: RunLedger) -> float:
+    return ledger.gain(MORE).probability_above(ledger.smallest_gain)
+
+
+def gain_in_words(ledger: RunLedger) -> str:
+    """Say what more evaluations bring."""
+    return f"{MORE} more evaluations gain more than {ledger.least_gain} with probability {percent(_chance(ledger))}"
+
+
+def gain(ledger: RunLedger) -> Fact:
+    """Return the chance that more evaluations gain what counts."""
+    chance = _chance(ledger)
+    return Fact("chance", None if math.isnan(chance) else chance, gain_in_words(ledger), name="gain")
+
+
+def step(ledger: RunLedger) -> Fact:
+    """Return the smallest gain that counts. The chance of a gain names it."""
+    return Fact("step", ledger.smallest_gain)
+
+
+def calibrations(ledger: RunLedger) -> list[Fact]:
+    """Return whether the confidence in each output was justified."""
+    judged = {**ledger.calibrations, **ledger.watched}
+    return [calibration(name, judgement) for name, judgement in judged.items()]
+
+
+def calibration(name: str, judged: Calibration) -> Fact:
+    """Return whether the confidence in an output was justified."""
+    text, statistics = VERDICTS[judged.verdict], f"{judged.verdict}: {judged.reason}"
+    return Fact(f"calibration{_of(name)}", judged.verdict, text, statistics)
+
+
+VERDICTS = {
+    "fine": "The model's confidence was justified: the values fell where it predicted.",
+    "over-confident": "The model was too sure of itself: values fell farther from its predictions than it allowed for. "
+    "Do not trust its intervals.",
+    "under-confident": "The model was too cautious: values fell closer to its predictions than it expected.",
+    "too early to say": "There are too few predictions to judge the model.",
+}
+NOT_COVERED = Fact("not covered", statistics="peaks that no query came near")
+
+
+def interval(low: float, high: float, median: float) -> str:
+    """Describe a credible interval of level 95 % and the median."""
+    return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"
+
+
+# Numbers of a single value
+
+
+def values(n: int, chosen: int, explored: int) -> Fact:
+    """Return how many values there are, and how many of them the policy chose, some to explore."""
+    words = f"{n}, of which the policy chose {chosen}: {explored} to explore"
+    return Fact("values", n, words, words)
+
+
+def distance(low: float, high: float) -> Fact:
+    """Return how far the best possible value may be from the recommended point."""
+    bound = f"{rough(low)} to {rough(high)}" if low > 0.0 else f"at most {rough(high)}"
+    return Fact("missing", high, f"{bound} to the best possible value, with probability 95 %")
+
+
+def regrets(limits: tuple[float, float] | None, simple: str, cumulative: str, *, learned: bool) -> list[Fact]:
+    """Return the 95 % interval of the simple regret, None if it is not known, and both regrets in words."""
+    return [
+        Fact("interval", limits, statistics=simple, name="simple regret"),
+        *([NOT_COVERED] if learned else []),
+        Fact("cumulative", statistics=cumulative),
+    ]
+
+
+def noise(sd: float, limits: tuple[float, float]) -> Fact:
+    """Return the noise of a value, with limits of its standard deviation."""
+    return Fact("noise", sd, noise_in_words(sd, limits))
+
+
+def noise_in_words(sd: float, limits: tuple[float, float]) -> str:
+    """Describe the standard deviation of the noise; as a range if its limits differ by more than a factor of 3."""
+    low, high = limits
+    if high > 3.0 * low and high > 2.0 * sd:
+        return f"not clear yet: a single value has a standard deviation of {rough(low, 2)} to {rough(high, 2)}"
+    return f"{rough(sd, 2)} is the standard deviation of a single value"
+
+
+def improvement(least: float, noise: float, given: float | None, unit: str) -> str:
+    """Say what an improvement is, in the unit of the result, and why the smallest one that counts is this.
+
+    `given` is the standard deviation of the noise as it was given, if it was.
+    """
+    size = rough(least, 2)
+    if least > noise:
+        why = "a hundredth of the way from the average result to the best one"
+    elif given is None:
+        why = "the size of the noise"
+    else:  # where y is transformed, the error bar at the point to use is not quite the one that was given
+        why = "your error bar" if rough(given, 2) == size else "about your error bar"
+    size = f"{size}\u00a0{unit}" if unit else size
+    return f"improve the result by more than {size} ({why})"
+
+
+def information(nats: float) -> Fact:
+    """Return what the values say about f."""
+    return Fact("information", nats, statistics=f"{nats:.4g} nats")
+
+
+def failures(failed: int, reasons: str, infeasible: int) -> Fact:
+    """Return how many trials failed, and why, and how many broke a constraint."""
+    why = f" ({reasons})" if reasons != "none" else ""
+    return Fact("failures", failed, statistics=f"{failed} failed{why}, {infeasible} infeasible")
+
+
+def lock_in(reason: str | None) -> Fact:
+    """Return why the run may be repeating one point in vain; None if it does not."""
+    return Fact("lock-in", reason, statistics=reason or "none")
+
+
+# Numbers of a front
+
+
+def trials(n: int, front: int, failed: int, infeasible: int) -> Fact:
+    """Return how many trials there are, and what became of them."""
+    counts = {"failed": failed, "infeasible": infeasible}
+    others = "".join(f"; {count} {what}" for what, count in counts.items() if count)
+    words = f"{n}, of which {front} on the front{others}"
+    return Fact("values", n, words, words)
+
+
+def covered(volume: float, reference: Mapping[str, float] | None) -> Fact:
+    """Return how much the front covers, counted from a reference."""
+    if reference is None:
+        return Fact("hypervolume", None, "not known yet", "not known yet")
+    against = ", ".join(f"{name} {rounded(value)}" for name, value in reference.items())
+    words = f"{rough(volume, 4)} against {against}"
+    return Fact("hypervolume", volume, words, words)
+
+
+def missing(share: float, high: float, median: float) -> Fact:
+    """Return how much may be missing: at most this share of what is possible, and this hypervolume."""
+    return Fact("missing", share, share_missing(share), volume_missing(high, median))
+
+
+def volume_missing(high: float, median: float) -> str:
+    """Say how much hypervolume may be missing."""
+    return f"at most {rough(high)} with probability 95 %, median {rough(median)}"
+
+
+def share_missing(share: float) -> str:
+    """Say how much of what is possible may be missing."""
+    size = "0.1 %" if share < 0.001 else f"{rough(100.0 * share, 2)} %"
+    return f"at most {size} of what is possible, with probability 95 %"
+
+
+def noises(sds: Mapping[str, float]) -> Fact:
+    """Return the noise of each output."""
+    words = ", ".join(f"{name} {rough(sd, 2)}" for name, sd in sds.items())
+    return Fact("noise", dict(sds), f"{words} are the standard deviations of a single value")
