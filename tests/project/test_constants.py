@@ -483,6 +483,20 @@ def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
     assert np.ptp(scores) < 1e-6
 
 
+@guards("gpmi.search.multistart.RANGE", 1e9, 1e300)
+def test_a_climb_goes_on_although_log_ei_is_minus_1e299_where_f_is_certain() -> None:
+    x = grid(4)
+    posterior = Posterior.prior(kernels.RBF(0.3), 0.0).condition(x, np.sin(5.0 * x[:, 0]) - x[:, 1])
+    objective = Objective(posterior, gpmi.LogEI(), State(best_observed=1.0))
+    screen = SQUARE.from_unit(np.random.default_rng(0).random((60, 2)))
+    best = [
+        best_point(objective, SQUARE, z, objective(z), NOTHING, np.random.default_rng(0)).score
+        for z in (screen, np.concatenate([screen, x]))
+    ]
+    assert objective(x).min() < -1e290 and objective(screen).max() < best[0] - 1e-3
+    assert best[1] >= best[0] - 1e-6
+
+
 @guards("gpmi.search.climb.ROUNDS", 1, 6)
 @guards("gpmi.search.climb.GIVE_UP", 0.0, 1e-3, 1e-2)
 @guards("gpmi.search.climb.RADIUS", 0.0, 1e-3)

@@ -1,245 +1,55 @@
-"""The argmax against brute force."""
+"""The search of a run: exact on rows, and its caches change the cost and never the result."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize, rosen, rosen_der
+from sample_objectives import box, chance_in, grid_in, posterior_in, score_of
 
-from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
-from gpmi._support.sobol import sobol
-from gpmi.gp.trend import Trend
-from gpmi.policies import Policy, State
-from gpmi.search import multistart
-from gpmi.search.climb import climb
-from gpmi.search.constrained_climb import _Climber, _step
-from gpmi.search.multistart import are_among, best_point
-from gpmi.search.objective import Objective
-from gpmi.search.screen import SCREEN, best_observed
-from gpmi.space import Parameters, Polytope
+from gpmi import EHVI, GPMI, Int, LogEI, Posterior, Reinvest, Space, SpaceExhausted, Thompson
+from gpmi.gp.ensemble import Ensemble
+from gpmi.gp.tracking import Tracked
+from gpmi.policies import Mean, Policy, State
+from gpmi.policies.batch import UpperBound
+from gpmi.policies.objectives import WeightedScore
+from gpmi.search.barriers import Barriers
+from gpmi.search.joint import JointObjective
+from gpmi.search.objective import Objective, SearchResult
+from gpmi.search.relevant_region import RelevantRegion
+from gpmi.search.search import Search
 
-
-def objective(space: Parameters, policy: Policy, seed: int, n: int = 25) -> Objective:
-    rng = np.random.default_rng(seed)
-    x = space.from_unit(rng.random((n, space.unit_dim)))
-    kernel = kernels.Matern(nu=2.5, lengthscale=0.25 * space.span)
-    y = Posterior.prior(kernel, 1e-6).sample(x, rng)[0]
-    p = Posterior.prior(kernel, 1e-4).condition(x, y)
-    best = float(y.max())
-    state = State(5, 0.5, 1e-4, best, best, *space.extent)
-    return Objective(p, policy, state)
+SQUARE = box((0.0, 1.0), (0.0, 1.0))
+TABLE: Any = Space.of(np.random.default_rng(3).random((80, 2)))
+ROWS = TABLE.rows
+SEEDS = st.integers(0, 1000)
+NUMBERS = st.sets(st.integers(0, 79), max_size=79)
 
 
-def found_by(o: Objective, space: Parameters, seed: int = 0) -> tuple[np.ndarray, float]:
-    screen = space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, (seed,)))
-    found = best_point(o, space, screen, o(screen), best_observed(o.posterior), np.random.default_rng(seed))
-    return found.row, found.score
+def taken_rows(numbers: set[int]) -> dict[int, np.ndarray]:
+    return {trial: ROWS[number] for trial, number in enumerate(sorted(numbers))}
 
 
-@given(
-    st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]) | st.floats(-3.0, 3.0), max_size=60), st.integers(1, 70)
-)
-def test_the_best_first_are_the_first_of_a_stable_sort(worth: list[float], count: int) -> None:
-    values = np.array(worth, dtype=float)
-    assert multistart._best_first(values, count).tolist() == np.argsort(-values, kind="stable")[:count].tolist()
+def best(
+    search: Search,
+    objective: Objective,
+    told: Posterior | None = None,
+    anchor: Posterior | None = None,
+    taken: Mapping[int, np.ndarray] | None = None,
+    **options: Any,
+) -> SearchResult:
+    told = objective.posterior if told is None else told
+    rngs = np.random.default_rng(0), np.random.default_rng(1)
+    return search.best(objective, told, told if anchor is None else anchor, taken or {}, *rngs, **options)
 
 
-@pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
-@pytest.mark.parametrize("seed", range(8))
-def test_on_a_box_no_grid_point_beats_it(policy: Policy, seed: int) -> None:
-    space = Space.of([(-2.0, 3.0), (10.0, 400.0)])
-    assert isinstance(space, Parameters)
-    o = objective(space, policy, seed)
-    row, score = found_by(o, space)
-    grid = space.from_unit(np.stack(np.meshgrid(*[np.linspace(0, 1, 201)] * 2), axis=-1).reshape(-1, 2))
-    values = o(grid)
-    assert np.all(row >= space.lo) and np.all(row <= space.hi)
-    assert score >= values.max() - 1e-3 * (values.max() - np.median(values))
-
-
-def negative(score: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-    """What scipy minimises, at a single point."""
-    return -float(score[0]), -gradient[0]
-
-
-@pytest.mark.slow
-def test_in_six_dimensions_it_is_as_good_as_a_hundred_restarts_of_scipy() -> None:
-    space = Space.of([(0.0, 1.0)] * 6)
-    assert isinstance(space, Parameters)
-    wins = 0
-    for seed in range(5):
-        o = objective(space, GPMI(), seed, n=60)
-        _, score = found_by(o, space)
-        best = -np.inf
-        for start in np.random.default_rng(seed).random((100, 6)):
-            run = minimize(
-                lambda u: negative(*o.with_gradient(u[None])),  # noqa: B023
-                start,
-                jac=True,
-                bounds=[(0, 1)] * 6,
-            )
-            best = max(best, -run.fun)
-        assert score >= best - 0.1 * abs(best)
-        wins += score >= best - 1e-4 * abs(best)
-    assert wins >= 3
-
-
-def test_the_objectives_gradient_is_the_difference_quotient() -> None:
-    space = Space.of([(0.0, 1.0)] * 3)
-    assert isinstance(space, Parameters)
-    z, h = np.random.default_rng(5).random((6, 3)), 1e-6
-    for policy in (GPMI(), LogEI(), Reinvest()):
-        o = objective(space, policy, 0)
-        value, gradient = o.with_gradient(z)
-        np.testing.assert_allclose(value, o(z), rtol=1e-10)
-        for j, e in enumerate(h * np.eye(3)):
-            np.testing.assert_allclose(gradient[:, j], (o(z + e) - o(z - e)) / (2 * h), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
-def test_gradients_beside_a_point_made_from_its_own_give_the_same_second_derivatives(policy: Policy) -> None:
-    """In six dimensions, and with a known mean: one backward solve for each group of seven points."""
-    space = Space.of([(0.0, 1.0)] * 6)
-    assert isinstance(space, Parameters)
-    o = objective(space, policy, 1, n=60)
-    trend = Trend(lambda row: float(np.sin(row).sum()), space.lo, space.hi)
-    start = Posterior.prior(o.posterior.kernel, 1e-4, 0.2, trend)
-    o = replace(o, posterior=start.condition(o.posterior.x, o.posterior.y))
-    h = np.where(np.arange(6) % 2, 1e-5, -1e-5)
-    z = (np.random.default_rng(2).random((4, 1, 6)) + h * np.eye(7, 6, -1)).reshape(-1, 6)
-
-    def expansion(value: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, ...]:
-        groups = gradient.reshape(4, 7, 6)
-        return value, groups[:, 0], (groups[:, 1:] - groups[:, :1]) / h[:, None]
-
-    (value, slope, bend), (value_2, slope_2, bend_2) = expansion(*o.with_gradient(z)), expansion(*o.with_gradient(z, 7))
-    np.testing.assert_allclose(value_2, value, rtol=1e-12)
-    np.testing.assert_allclose(slope_2, slope, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(bend_2, bend, rtol=1e-3, atol=1e-3 * np.abs(bend).max())
-
-
-def test_with_many_observations_the_climb_ends_as_high() -> None:
-    """Gradients beside a point are then made from its own; 300 observations, against the other way."""
-    space = Space.of([(0.0, 1.0)] * 4)
-    assert isinstance(space, Parameters)
-    for seed in range(3):
-        o = objective(space, Reinvest(), seed, n=300)
-        _, score = found_by(o, space)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(multistart, "GROUPED", 1000)
-            _, other = found_by(o, space)
-        assert score == pytest.approx(other, abs=1e-5 * abs(other))
-
-
-def test_climbing_reaches_rosenbrocks_maximum_from_everywhere_inside_the_bounds() -> None:
-    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        z = 4 * u - 2
-        return -np.array([rosen(p) for p in z]), -4 * np.array([rosen_der(p) for p in z])
-
-    u, value = climb(f, np.random.default_rng(0).random((20, 2)), np.ones(2))
-    assert np.all((u >= 0) & (u <= 1))
-    assert value.max() > -1e-9
-    np.testing.assert_allclose(value, f(u, np.arange(20))[0])
-
-
-def test_climbing_stops_at_the_bound_when_the_maximum_lies_outside() -> None:
-    centre = np.array([1.7, 0.3, -0.4])
-
-    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return -((u - centre) ** 2).sum(axis=1), -2 * (u - centre)
-
-    u, value = climb(f, np.random.default_rng(0).random((5, 3)), np.ones(3))
-    np.testing.assert_allclose(u[np.argmax(value)], [1.0, 0.3, 0.0], atol=1e-6)
-
-
-@pytest.mark.parametrize("scale", [2.0**-300, 2.0**600, 2.0**1000])
-def test_a_step_along_a_face_does_not_depend_on_the_unit_of_the_score(scale: float) -> None:
-    """Newton's step would leave the cube, so it follows the gradient; the square of a large one would overflow."""
-    cube = Polytope.of(np.empty((0, 2)), np.empty(0), np.empty(0))
-    assert cube is not None
-    slope, bend = np.array([-0.001, -0.01]), np.array([[-1.0, -0.9], [-0.9, -1.0]])
-
-    def step(by: float) -> np.ndarray:
-        return _step(_Climber(cube, np.zeros(2), np.array([1.0, 0.5]), 0.0, by * slope, by * bend, np.ones(2)))
-
-    np.testing.assert_allclose(step(scale), step(1.0), rtol=1e-14)
-    assert step(1.0)[0] < 0.0 and step(1.0)[1] < 0.0
-
-
-def test_climbing_goes_on_where_a_start_has_no_finite_gradient() -> None:
-    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gradient = np.where(np.abs(u - 0.2) < 1e-4, np.inf, -2 * (u - 0.7))
-        return -((u - 0.7) ** 2).sum(axis=1), gradient
-
-    u, value = climb(f, np.array([[0.2, 0.9], [0.4, 0.5]]), np.ones(2))
-    np.testing.assert_allclose(u[1], 0.7, atol=1e-6)
-    assert u[0, 0] == 0.2 and value[0] == pytest.approx(f(u, np.arange(2))[0][0])
-
-
-def test_climbing_leaves_a_saddle_and_a_region_without_curvature() -> None:
-    """f = a^2 / 2 - b^2 with a, b counted from the middle: Newton's step would end on the saddle at the middle."""
-
-    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        a, b = u.T - 0.5
-        return 0.5 * a**2 - b**2, np.stack([a, -2 * b], axis=1)
-
-    u, _ = climb(f, np.array([[0.51, 0.9]]), np.ones(2))
-    np.testing.assert_allclose(u[0], [1.0, 0.5], atol=1e-6)
-    u, _ = climb(lambda u, which: (u.sum(axis=1), np.ones_like(u)), np.array([[0.1, 0.2]]), np.ones(2))
-    np.testing.assert_array_equal(u[0], 1.0)
-
-
-def test_climbing_finds_every_peak_it_starts_near() -> None:
-    """sin has maxima 1 at 1/10, 5/10 and 9/10; starts on the same peak are dropped, but no peak is lost."""
-
-    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.sin(5 * np.pi * u[:, 0]), 5 * np.pi * np.cos(5 * np.pi * u)
-
-    u, value = climb(f, np.linspace(0.0, 1.0, 11)[:, None], np.ones(1))
-    for peak in (0.1, 0.5, 0.9):
-        assert np.abs(u[:, 0] - peak).min() < 1e-4
-    assert value.max() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_mixed_spaces_are_searched_exactly_in_the_discrete_parameters(seed: int) -> None:
-    """Against every setting of integer and choice with a fine grid of the real one."""
-    space = Space.of({"r": Real(1e-3, 1.0, log=True), "i": Int(1, 9), "c": ["a", "b", "c"]})
-    assert isinstance(space, Parameters)
-    o = objective(space, GPMI(), seed, n=20)
-    row, score = found_by(o, space)
-    u = np.linspace(0, 1, 301)
-    settings = np.array([(a, (i + 0.5) / 9, (c + 0.5) / 3) for a in u for i in range(9) for c in range(3)])
-    values = o(space.from_unit(settings))
-    assert row[1] == round(row[1]) and sorted(row[2:]) == [0.0, 0.0, 1.0]
-    assert score >= values.max() - 2e-3 * (values.max() - np.median(values))
-
-
-def test_integers_are_not_rounded_from_a_continuous_optimum() -> None:
-    """A continuous search would climb the narrow peak between 10 and 11 and round; the best integer is far from it."""
-
-    def f(p: dict[str, float]) -> float:
-        return float(2 * np.exp(-((p["i"] - 10.5) ** 2) / 0.02) + np.exp(-((p["i"] - 30) ** 2) / 20) - p["r"] ** 2)
-
-    opt = Optimizer({"i": Int(0, 40), "r": (-1.0, 1.0)}, seed=0, budget=40)
-    for _ in range(40):
-        x = opt.ask()
-        opt.tell(x, f(x))
-    assert opt.best is not None and opt.best.x["i"] == 30
-    assert opt.recommend()["i"] == 30
-
-
-def test_many_levels_are_searched_too() -> None:
-    opt = Optimizer({"i": Int(0, 100_000), "j": Int(1, 1000, log=True)}, seed=0, repeats=False)
-    for _ in range(40):
-        x = opt.ask()
-        opt.tell(x, -((x["i"] - 77_777) ** 2) / 1e8 - np.log(x["j"] / 50) ** 2)
-    assert opt.best is not None and abs(opt.best.x["i"] - 77_777) < 2_000 and 30 < opt.best.x["j"] < 80
-    assert len({(t.x["i"], t.x["j"]) for t in opt.trials}) == 40
+def outcome(result: SearchResult) -> tuple[Any, ...]:
+    moments = np.array([result.mu, result.var, result.score])
+    return result.row.tobytes(), moments.tobytes(), result.number, result.events
 
 
 def test_a_small_discrete_space_is_enumerated() -> None:
@@ -247,61 +57,186 @@ def test_a_small_discrete_space_is_enumerated() -> None:
     assert space.rows is not None and len(space.rows) == 40 == len(np.unique(space.rows, axis=0))
 
 
-def test_thompson_sampling_on_a_box_stays_inside_and_finds_the_peak() -> None:
-    opt = Optimizer([(0.0, 1.0), (0.0, 1.0)], Thompson(), kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
-    for _ in range(25):
-        x = opt.ask()
-        assert np.all((x >= 0) & (x <= 1))
-        opt.tell(x, -((x - 0.3) ** 2).sum())
-    assert np.abs(opt.recommend() - 0.3).max() < 0.05
+# Rows
 
 
-def test_a_joint_draw_over_many_rows_says_that_it_was_reduced() -> None:
-    opt = Optimizer(
-        np.random.default_rng(0).random((3000, 2)), Thompson(), kernel=kernels.RBF(0.3), noise_var=0.1, seed=0
-    )
-    opt.tell(opt.ask(), 0.0)
-    assert [e.kind for e in opt.events] == ["reduced search"]
+@given(st.sampled_from([GPMI(), LogEI(), Mean()]), SEEDS, NUMBERS)
+def test_the_best_row_that_is_not_taken_is_found(policy: Policy, seed: int, numbers: set[int]) -> None:
+    o = score_of(policy, posterior_in(TABLE, seed % 20), TABLE)
+    score = o(ROWS)
+    score[sorted(numbers)] = -np.inf
+    assert best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers)).number == score.argmax()
 
 
-def test_the_first_points_of_a_longer_sequence_are_the_shorter_sequence() -> None:
-    np.testing.assert_array_equal(sobol(5, 4, (7, 0)), sobol(5, 8, (7, 0))[:16])
-    assert not np.array_equal(sobol(5, 4, (7, 0)), sobol(5, 4, (7, 1)))
+def test_all_rows_at_the_point_of_a_trial_are_taken() -> None:
+    twice: Any = Space.of(np.array([[0.0], [1.0], [0.0], [2.0], [1.0]]))
+    o = score_of(Mean(), posterior_in(twice, 0, 5), twice)
+    numbers = {best(Search(twice, 0, repeats=False), o, taken={0: np.array([x])}).number for x in (0.0, 1.0)}
+    assert numbers <= {0, 1, 3}
+    assert best(Search(twice, 0, repeats=False), o, taken={5: np.array([0.0]), 9: np.array([1.0])}).number == 3
 
 
-def test_the_score_of_several_models_is_the_mean_of_theirs_and_so_is_its_gradient() -> None:
-    space = Space.of([(-2.0, 3.0), (10.0, 400.0)])
-    assert isinstance(space, Parameters)
-    members = tuple(objective(space, Reinvest(), seed) for seed in range(3))
-    o = replace(members[0], members=members)
-    z = space.from_unit(np.random.default_rng(9).random((5, 2)))
-    score, gradient = o.with_gradient(z)
-    np.testing.assert_allclose(score, np.mean([m(z) for m in members], axis=0), rtol=1e-12)
-    np.testing.assert_allclose(o(z), score, rtol=1e-12)
-    for j, step in enumerate(1e-5 * np.diag(space.span)):
-        quotient = (o(z + step) - o(z - step)) / (2.0 * step[j])
-        np.testing.assert_allclose(gradient[:, j], quotient, rtol=1e-4, atol=1e-6 * np.abs(gradient[:, j]).max())
-    found = o.result_at(z[0])
-    mu, var = np.array([m.posterior(z[:1]) for m in members])[:, :, 0].T
-    assert found.mu == pytest.approx(mu.mean()) and found.var == pytest.approx(var.mean() + mu.var())
-    _, best = found_by(o, space)
-    grid = space.from_unit(np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2))
-    values = o(grid)
-    assert best >= values.max() - 1e-3 * (values.max() - np.median(values))
+def test_a_taken_trial_that_is_given_back_may_be_asked_again() -> None:
+    o, search = score_of(GPMI(), posterior_in(TABLE, 0), TABLE), Search(TABLE, 0, repeats=True)
+    first = best(search, o).number
+    assert first is not None
+    assert best(search, o, taken={0: ROWS[first]}).number != first
+    assert best(search, o).number == first
 
 
-LATTICE = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-2, 2))
+@pytest.mark.parametrize(("repeats", "hint"), [(True, False), (False, True)])
+def test_where_all_rows_are_taken_the_space_is_exhausted(repeats: bool, hint: bool) -> None:
+    o, taken = score_of(GPMI(), posterior_in(TABLE, 0), TABLE), taken_rows(set(range(80)))
+    with pytest.raises(SpaceExhausted, match="all 80 candidates have been asked") as caught:
+        best(Search(TABLE, 0, repeats=repeats), o, taken=taken)
+    assert ("repeats=True allows asking again" in str(caught.value)) == hint
 
 
-@given(st.lists(LATTICE, max_size=12), st.lists(LATTICE, max_size=12), st.sampled_from([0.0, 1e-15, 0.1]))
-def test_points_among_others_are_those_of_all_pairs(
-    points: list[tuple[int, int, int]], visited: list[tuple[int, int, int]], digit: float
+@given(SEEDS, NUMBERS, st.floats(0.0, 1.0))
+def test_unsafe_rows_are_asked_only_if_no_other_is_left(seed: int, numbers: set[int], edge: float) -> None:
+    o = score_of(GPMI(), posterior_in(TABLE, seed % 20), TABLE)
+    nothing = np.empty((0, 2))
+    barriers = Barriers(nothing, nothing, nothing, lambda z: z[:, 0] > edge)
+    result = best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), barred=barriers)
+    free = np.array([i not in numbers for i in range(80)])
+    safe = free & (ROWS[:, 0] <= edge)
+    assert result.number == np.where(safe if safe.any() else free, o(ROWS), -np.inf).argmax()
+
+
+@given(SEEDS, NUMBERS, NUMBERS)
+def test_a_search_keeps_to_a_region_as_long_as_a_row_is_left_in_it(
+    seed: int, numbers: set[int], inside: set[int]
 ) -> None:
-    """Equal points, points at the very edge of the rounding and beyond it, and many that share a first coordinate."""
-    rounding = np.array([digit, 0.0])
-    z, seen = (
-        np.array([(a + shift * 0.5 * digit, b) for a, b, shift in some], dtype=float).reshape(-1, 2)
-        for some in (points, visited)
-    )
-    close = np.abs(z[:, None] - seen) <= rounding
-    np.testing.assert_array_equal(are_among(z, seen, rounding), close.all(axis=2).any(axis=1))
+    o = score_of(GPMI(), posterior_in(TABLE, seed % 20), TABLE)
+    free, held = (np.array([i in chosen for i in range(80)]) for chosen in (set(range(80)) - numbers, inside))
+    region = RelevantRegion(o.posterior, 1.0, 0.0, ROWS[0], held)
+    result = best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), region=region)
+    assert result.number == np.where(free & held if np.any(free & held) else free, o(ROWS), -np.inf).argmax()
+
+
+@given(SEEDS, NUMBERS)
+def test_a_score_of_several_objectives_is_maximised_over_the_rows_that_are_left(seed: int, numbers: set[int]) -> None:
+    outputs = tuple(Ensemble(posterior_in(TABLE, seed % 20 + i)) for i in range(2))
+    score = WeightedScore(np.array([1.0, 0.5]), (None, None), 0.5)
+    o = JointObjective(outputs, score, EHVI(), State(), chance_in(TABLE, seed % 20) if seed % 2 else None)
+    nothing, search = np.empty((0, 2)), Search(TABLE, 0, repeats=False)
+    barriers = Barriers(nothing, nothing, nothing, lambda z: z[:, 1] > 0.8)
+    result = search.best_joint(o, nothing, taken_rows(numbers), np.random.default_rng(0), barriers)
+    free = np.array([i not in numbers for i in range(80)])
+    safe = free & (ROWS[:, 1] <= 0.8)
+    assert result.number == np.where(safe if safe.any() else free, o(ROWS), -np.inf).argmax()
+
+
+# Caches
+
+
+@pytest.mark.parametrize("policy", [GPMI(), UpperBound(), LogEI(), Reinvest(), Mean(), Thompson()], ids=repr)
+@pytest.mark.parametrize("space", [TABLE, SQUARE], ids=["rows", "box"])
+def test_a_search_with_caches_returns_what_a_new_one_does_to_the_last_bit(policy: Policy, space: Any) -> None:
+    """Over values told, pending points, other pending points, a corrected value, a new prior, and fewer values."""
+    full = posterior_in(space, 0, 22)
+    prior = Posterior.prior(full.kernel, 1e-4)
+    anchor = prior.condition(full.x[:12], full.y[:12])
+    other = Posterior.prior(full.kernel, 1e-2).condition(full.x[:16], full.y[:16])
+    search = Search(space, 0, repeats=True)
+    steps = [
+        (anchor, anchor, anchor),
+        (anchor, anchor, anchor),
+    ]  # the objective's posterior, the values told, the anchor
+    for n in (13, 14, 15):
+        told = anchor.condition(full.x[12:n], full.y[12:n])
+        pending = full.x[n : n + 2]
+        steps += [(told, told, anchor), (told.condition(pending, told.mu(pending)), told, anchor)]
+        pending = full.x[n + 2 : n + 4]
+        steps += [(told.condition(pending, told.mu(pending)), told, anchor), (told, told, anchor)]
+    corrected = anchor.condition(full.x[12:15], full.y[12:15] + np.array([0.0, 2.0, 0.0]))
+    steps += [(corrected, corrected, anchor)]
+    extended = other.condition(full.x[16:], full.y[16:])
+    steps += [(other, other, other), (extended, extended, other), (anchor, anchor, anchor)]
+    for posterior, told, start in steps:
+        o, taken = score_of(policy, posterior, space), {0: posterior.x[0], 1: posterior.x[1]}
+        fresh = best(Search(space, 0, repeats=True), o, told, start, taken)
+        assert outcome(best(search, o, told, start, taken)) == outcome(fresh)
+
+
+@pytest.mark.parametrize("space", [TABLE, SQUARE], ids=["rows", "box"])
+def test_pending_points_count_as_observed_in_every_search(space: Any) -> None:
+    """GP-MI keeps away from a pending point, because the variance there is small."""
+    full = posterior_in(space, 1, 10)
+    anchor = Posterior.prior(full.kernel, 1e-4).condition(full.x, full.y)
+    search = Search(space, 0, repeats=True)
+    alone = best(search, score_of(UpperBound(), anchor, space), anchor, anchor)
+    extended = anchor.condition(alone.row[None], anchor.mu(alone.row[None]))
+    o = score_of(UpperBound(), extended, space)
+    beside = best(search, o, anchor, anchor)
+    assert not np.array_equal(alone.row, beside.row)
+    z = ROWS if space.rows is not None else grid_in(SQUARE, 41)
+    assert beside.score >= o(z).max() - 1e-3
+    assert outcome(beside) == outcome(best(Search(space, 0, repeats=True), o, anchor, anchor))
+    given_back = best(search, score_of(UpperBound(), anchor, space), anchor, anchor)
+    assert outcome(given_back) == outcome(alone)
+
+
+def test_a_region_is_computed_again_only_for_other_values_weights_or_chances() -> None:
+    first, second = posterior_in(TABLE, 0), posterior_in(TABLE, 1)
+    search, rng, chance = Search(TABLE, 0, repeats=True), np.random.default_rng(0), chance_in(TABLE, 0)
+    region = search.relevant(first, first, 1.0, rng, None)
+    assert search.relevant(first, first, 1.0, rng, None) is region
+    for told, weight, success in ((first, 2.0, None), (first, 1.0, chance), (second, 1.0, None)):
+        again = search.relevant(told, told, weight, rng, success)
+        expected = Search(TABLE, 0, repeats=True).relevant(told, told, weight, rng, success)
+        assert again is not region and again.level == expected.level
+        np.testing.assert_array_equal(again.rows, expected.rows)
+        search.relevant(first, first, 1.0, rng, None)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_moments_are_those_of_the_posterior_or_none_if_there_are_too_many(
+    fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tracked, "fits", staticmethod(lambda n, m: fits))
+    full = posterior_in(TABLE, 0)
+    anchor = Posterior.prior(full.kernel, 1e-4).condition(full.x[:20], full.y[:20])
+    told, search = anchor.condition(full.x[20:], full.y[20:]), Search(TABLE, 0, repeats=True)
+    for posterior in (anchor, told):
+        moments = search.moments(posterior, anchor)
+        assert (moments is not None) == fits
+        for result, expected in zip(moments or (), posterior(ROWS), strict=moments is not None):
+            np.testing.assert_allclose(result, expected, rtol=1e-7, atol=1e-9)
+
+
+# Boxes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_box_a_taken_point_is_not_asked_again_and_no_grid_point_beats_the_answer(seed: int) -> None:
+    o, search = score_of(GPMI(), posterior_in(SQUARE, seed), SQUARE), Search(SQUARE, 0, repeats=True)
+    first = best(search, o)
+    values = o(grid_in(SQUARE, 61))
+    assert first.score >= values.max() - 1e-3 * np.ptp(values)
+    assert not np.array_equal(best(search, o, taken={0: first.row}).row, first.row)
+
+
+def test_on_a_box_the_answer_lies_in_the_region_even_if_only_its_best_point_is_known() -> None:
+    posterior = posterior_in(SQUARE, 0)
+    o, at = score_of(GPMI(), posterior, SQUARE), np.array([0.123, 0.456])
+
+    class Speck(RelevantRegion):
+        def holds(self, z: np.ndarray) -> np.ndarray:
+            return np.abs(z - at).max(axis=1) < 0.001
+
+    result = best(Search(SQUARE, 0, repeats=True), o, region=Speck(posterior, 1.0, 0.0, at))
+    assert np.abs(result.row - at).max() < 0.001 and result.score >= o(at[None])[0]
+
+
+def test_a_joint_score_on_a_box_is_as_good_as_on_a_grid_and_keeps_to_the_rules() -> None:
+    outputs = tuple(Ensemble(posterior_in(SQUARE, i)) for i in range(2))
+    o = JointObjective(outputs, WeightedScore(np.array([1.0, 0.5]), (None, None), 0.5), EHVI(), State())
+    search, good, rng = Search(SQUARE, 0, repeats=True), outputs[0].posterior.x[:2], np.random.default_rng(0)
+    first = search.best_joint(o, good, {}, rng)
+    values = o(grid_in(SQUARE, 61))
+    assert first.score >= values.max() - 1e-3 * np.ptp(values)
+    assert not np.array_equal(search.best_joint(o, good, {0: first.row}, rng).row, first.row)
+    half = np.full((1, 2), 0.2)
+    barriers = Barriers(first.row[None], half, half)
+    assert not barriers.holds(search.best_joint(o, good, {}, rng, barriers).row[None])[0]
