@@ -65,6 +65,8 @@ class NotingOptimizer(gpmi.Optimizer):
             recorded = next(self.imposed)
             x = self.space.decode(np.array(recorded) if self.space.rows is None else self.space.rows[recorded])
             at = self.space.encode(x)
+            # A starting point that was computed, the best of an earlier study, is the recorded one from here on.
+            self._start = tuple((x, at) if np.array_equal(start[1], row) else start for start in self._start)
             distance = float(np.max(np.abs(row - at) / self.space.span, initial=0.0))
             lack = min((search.lack_of(at) for search in searches), default=math.inf)
             decision, suggestion = decision._replace(distance=distance, lack=lack), suggestion._replace(x=x)

@@ -38,13 +38,13 @@ def stepwise(count: int = 12, seed: int = 0, **options: Any) -> gpmi.Optimizer:
         trial = opt.pending[-1]
         for step in range(1, 53):
             y = sign * accuracy(p, step)
-            answer = opt.report(trial, step, y if opt.goals is None else {"accuracy": y, "seconds": float(step)})
+            answer = opt.report(trial, step, {"accuracy": y, "seconds": float(step)} if opt.goals.named else y)
             if answer == "stop":
                 break
     p = opt.ask()
     for step in (1, 2, 3):
         y = sign * accuracy(p, step)
-        opt.report(opt.pending[-1], step, y if opt.goals is None else {"accuracy": y, "seconds": float(step)})
+        opt.report(opt.pending[-1], step, {"accuracy": y, "seconds": float(step)} if opt.goals.named else y)
     return opt
 
 

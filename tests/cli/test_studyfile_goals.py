@@ -72,7 +72,7 @@ def test_every_form_of_a_goal_is_read_in_the_order_of_the_file(tmp_path: Path) -
         ("gain", gpmi.Max()),
         ("energy", None),
     ]
-    assert read(tmp_path, "[parameters]\nx = { real = [0.0, 1.0] }\n").goals is None
+    assert read(tmp_path, "[parameters]\nx = { real = [0.0, 1.0] }\n").goals.named == ()
 
 
 def test_the_outputs_are_read_by_their_names_or_by_those_in_the_file(tmp_path: Path) -> None:

@@ -44,8 +44,7 @@ def assert_within(bounds: ValueBounds, values: Any) -> None:
 
 
 def assert_stated_within(opt: Optimizer) -> None:
-    bounds = opt.bounds
-    assert isinstance(bounds, ValueBounds)
+    bounds = opt.bounds["y"]
     for trial in opt.trials:
         if trial.mu is not None and trial.sd is not None:
             assert_within(bounds, [trial.mu, trial.mu - trial.sd, trial.mu + trial.sd])

@@ -16,6 +16,8 @@ from sample_spaces import SPACES
 
 from gpmi import Optimizer
 from gpmi._support.sobol import sobol
+from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.space import Parameters, Space
 
 RECIPES = list(recipes())
@@ -55,22 +57,36 @@ def states(opt: Optimizer, f: Callable[[Any], float], values: int) -> Iterator[s
     yield "new"
     for i in range(values):
         x = opt.ask()
-        opt.tell(x, f(x))
+        y, limits = measured if isinstance(measured := f(x), tuple) else (measured, None)
+        opt.tell(x, y, constraints=limits)
         if i in (0, values // 2):
             yield f"{i + 1} told"
     opt.fail(opt.ask())
     yield "failed"
     opt.ask(2)
     yield "pending"
-    opt.recommend()
+    use_model(opt)
     yield "recommended"
-    assert opt.ledger is not None
-    opt.ledger.regret()
-    str(opt.ledger.calibration)
+    use_ledger(opt.ledger)
     yield "with a ledger"
     opt.forget(opt.pending[0])
     opt.retract(next(t for t in opt.trials if t.status == "told"))
     yield "corrected"
+
+
+def use_model(opt: Optimizer) -> None:
+    if opt.goals.single is None:
+        assert opt.models
+    else:
+        opt.recommend()
+
+
+def use_ledger(ledger: Ledger | FrontLedger) -> None:
+    if isinstance(ledger, FrontLedger):
+        assert ledger.missing.how
+    else:
+        ledger.regret()
+        str(ledger.calibration)
 
 
 def check(opt: Optimizer, f: Callable[[Any], float], values: int) -> None:

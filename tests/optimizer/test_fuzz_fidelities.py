@@ -152,7 +152,7 @@ class History:
     def read(self) -> None:
         assert repr(self.opt)
         told = [t for t in self.opt.trials if t.status == "told"]
-        if self.opt.goals is not None and self.opt.goals.single is None:
+        if self.opt.goals.single is None:
             assert all(trial.x["fidelity"] == self.fidelity.target for trial in self.opt.front)
         elif any(trial.y is not None for trial in told):
             assert self.opt.recommend()["fidelity"] == self.fidelity.target

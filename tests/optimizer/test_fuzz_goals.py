@@ -36,7 +36,7 @@ from gpmi import (
     kernels,
 )
 from gpmi.analysis.ledger.ledger import SAME
-from gpmi.trials.goals import Outputs
+from gpmi.trials.outputs import Outputs
 
 STEPS = 25
 WORDS = (

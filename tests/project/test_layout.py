@@ -16,7 +16,6 @@ MOST_LINES = 700, 80  # of a module, of a function; layout.LONG_MODULE and LONG_
 # "gpmi.package.module" or "gpmi.package.module:function" -> why it is right as it is
 LONGER: dict[str, str] = {
     "gpmi.optimizer.optimizer": "the one object that changes: its public methods with their docstrings are two thirds",
-    "gpmi.trials.log": "one class that everything recorded goes through, and each of its views costs a few lines",
 }
 
 SAME_NAME: dict[str, str] = {}  # a class name that several modules use -> why

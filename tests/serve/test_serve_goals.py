@@ -19,7 +19,7 @@ from gpmi.serve.cell_parsing import parse_table
 from gpmi.serve.output_fields import outputs_of, typed_cells
 from gpmi.serve.study_form import goals_of
 from gpmi.storage.errors import Unavailable
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 
 AT = "/study/default"
 EVIL = "<script>alert('x')</script>"
@@ -155,7 +155,7 @@ def test_invalid_goals_create_no_study_and_lose_nothing(tmp_path: Path, typed: d
 
 
 def test_goals_are_read_as_they_were_typed() -> None:
-    assert goals_of({"goal": "max"}) is None
+    assert not goals_of({"goal": "max"}).named
     found = goals_of({"goal": "goals", "output-name-0": "a", "output-kind-0": "most", "output-number-0": "3"} | {
         "output-name-1": "b", "output-kind-1": "max"})  # fmt: skip
     assert found == Goals.of({"a": gpmi.AtMost(3.0), "b": "max"})
@@ -299,7 +299,7 @@ def test_only_cells_of_outputs_are_read() -> None:
     some = outputs_of(Goals.of({"a": "max", "b": "min"}))
     data = {"y-3-1": "5", "y-3": "6", "y-3-2": "7", "y-03-1": "8", "y-3-01": "9", "y-٣-1": "1", "why-3": "x"}
     assert typed_cells(data, some) == {(3, 1): "5"}
-    assert typed_cells(data, outputs_of(None)) == {(3, 0): "6"}
+    assert typed_cells(data, outputs_of(MAXIMISE)) == {(3, 0): "6"}
 
 
 def test_a_measurement_of_ones_own_has_a_field_for_each_output(client: Any) -> None:

@@ -75,14 +75,14 @@ def test_a_mixture_with_two_results_is_created_and_used(tmp_path: Path) -> None:
 def test_one_result_has_a_name_a_unit_bounds_and_an_error_bar() -> None:
     typed = {"goal": "min", "aim": "earn", "name-0": "x", "lo-0": "0", "hi-0": "1", "seed": "7"}
     plain = typed_study(typed)
-    assert (plain.goal, plain.goals, plain.bounds, plain.units, plain.noise_var) == ("min", None, None, None, None)
+    assert (str(plain.goals), plain.bounds, plain.units, plain.noise_var) == ("min", None, None, None)
     assert plain.seed == 7 and plain.aim == "earn"
     details = {"result-unit": "mg", "result-low": "0", "result-error": "0,1"}
     unnamed = typed_study({**typed, **details})
-    assert (unnamed.goals, unnamed.bounds, unnamed.units) == (None, ValueBounds(0.0), "mg")
+    assert (unnamed.goals.named, unnamed.bounds, unnamed.units) == ((), ValueBounds(0.0), "mg")
     assert unnamed.noise_var == pytest.approx(0.01)
     named = typed_study({**typed, **details, "result-name": "residue"})
-    assert named.goals is not None and str(named.goals) == "residue (min)"
+    assert named.goals.named and str(named.goals) == "residue (min)"
     assert (named.bounds, named.units) == ({"residue": ValueBounds(0.0)}, {"residue": "mg"})
 
 
@@ -196,7 +196,7 @@ def test_candidates_have_units_and_bounds_too(tmp_path: Path) -> None:
         assert wrong.status_code == 400 and "“Never below” must be smaller" in text_of(wrong)
         follow(client, send(client, wrong, "/new/candidates", **typed, once="2"))
     with gpmi.study(tmp_path / "new.db", "rows") as study:
-        assert study.optimizer.bounds == ValueBounds(0.0, 100.0) and study.optimizer.units == "%"
+        assert study.optimizer.bounds == {"y": ValueBounds(0.0, 100.0)} and study.optimizer.units == {"y": "%"}
 
 
 DESCRIBED = {**SIMPLE, "features": "s\tboiling point\tpolarity\r\np\t66\t0.21\r\nq\t153\t0.39\r\n"}

@@ -136,7 +136,8 @@ def importances(source: HasLedger, output: str | None = None) -> Importances:
 
 def _ledger_of(source: HasLedger, output: str) -> Ledger:
     """Return the ledger of one output of a run with goals."""
-    analysis = getattr(source, "front_analysis", None) if getattr(source, "goals", True) is not None else None
+    has_analysis = getattr(getattr(source, "goals", None), "named", ())
+    analysis = getattr(source, "front_analysis", None) if has_analysis else None
     if not isinstance(analysis, FrontAnalysis):
         raise ValueError(f"output is {output!r}, but the run has no goals or no model; leave out output")
     name = analysis.goals.checked_name(output)

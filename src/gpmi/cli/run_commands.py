@@ -110,7 +110,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
 
 def has_value(result: "Result") -> bool:
     """Whether there is a feasible value, or a front where there are several objectives."""
-    several = result.goals is not None and result.goals.single is None
+    several = result.goals.single is None
     return bool(result.shown_front()) if several else result.y is not None
 
 
@@ -118,7 +118,7 @@ def summary_json(result: "Result") -> dict[str, Any]:
     """Summarise a run for a script; with goals, also the outputs of the best trial, or the front."""
     count = Counter(trial.status for trial in result.trials)
     found: dict[str, Any] = {"goal": result.goal, "y": result.y, "x": _plain(result.x)}
-    if result.goals is not None:
+    if result.goals.named:
         found["goal"] = None if result.goals.single is None else result.goal
         found |= _goals_json(result, result.goals)
     return {
@@ -173,8 +173,7 @@ def _front_lines(result: "Result") -> list[str]:
     from gpmi.trials.dataframe import front_listing
 
     goals, front = result.goals, result.shown_front()
-    several = goals is not None and goals.single is None and front
-    return ["", front_listing(front, result.space, goals), ""] if goals is not None and several else []
+    return ["", front_listing(front, result.space, goals), ""] if goals.single is None and front else []
 
 
 COMMANDS: dict[Callable[..., None], str] = {

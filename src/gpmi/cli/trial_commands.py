@@ -120,8 +120,8 @@ def tell(
     common, bars = numbers_in("--noise-var", noise_var or [])
     with open_for_command(address, name) as study:
         goals = study.optimizer.goals
-        y: Any = _outputs(plain, outputs, goals) if goals is not None else _single(plain, outputs)
-        noise: Any = _bars(common, bars) if goals is not None else _single(common[-1:] or [0.0], bars)
+        y: Any = _outputs(plain, outputs, goals) if goals.named else _single(plain, outputs)
+        noise: Any = _bars(common, bars) if goals.named else _single(common[-1:] or [0.0], bars)
         measured: dict[str, Any] = {"noise_var": noise, "constraints": constraint}
         before = _trial(study, number)
         if correct and again:
@@ -155,7 +155,7 @@ def step(
         raise typer.BadParameter("there are several numbers; give one, or outputs by name.", param_hint="'VALUE'")
     with open_for_command(address, name) as study:
         goals = study.optimizer.goals
-        y: Any = _outputs(plain, outputs, goals) if goals is not None else _single(plain, outputs)
+        y: Any = _outputs(plain, outputs, goals) if goals.named else _single(plain, outputs)
         answer = study.report(number, at, y)
         typer.echo(json.dumps({"number": number, "step": at, "answer": answer}) if as_json else answer)
 
@@ -199,7 +199,7 @@ def best(
         result = study.result(no_model=None if recommended else "add --recommended")
         if not has_value(result):
             told = sum(trial.status == "told" for trial in result.trials)
-            what = "no feasible value" if told and result.goals is not None else "no value"
+            what = "no feasible value" if told and result.goals.named else "no value"
             raise _nothing(f"the study {study.name!r} has {what} yet in {len(study.trials)} trials")
         if as_json:
             own = {} if found is None else {"number": found.number}
@@ -236,7 +236,7 @@ def choose(
     with open_for_command(address, name) as study:
         if not output:
             raise ValueError(f"objective is {objective!r}; name an output and max, min or match, as in cost=min")
-        if study.optimizer.goals is not None and not any(trial.status == "told" for trial in study.trials):
+        if study.optimizer.goals.named and not any(trial.status == "told" for trial in study.trials):
             raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
         own = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
         chosen = study.choose(conditions(where or []), wanted, **{own: direction})

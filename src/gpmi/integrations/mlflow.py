@@ -45,8 +45,7 @@ class MLflowCallback:
 
     def __call__(self, trial: Trial, optimizer: Optimizer) -> None:
         if self.run_id is None:
-            goal = optimizer.goal if optimizer.goals is None else str(optimizer.goals)
-            tags = {"mlflow.runName": "gpmi", "goal": goal, "policy": repr(optimizer.policy)}
+            tags = {"mlflow.runName": "gpmi", "goal": str(optimizer.goals), "policy": repr(optimizer.policy)}
             self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
         now = int(1000 * time.time())
         tags = {PARENT: self.run_id, "mlflow.runName": f"trial {trial.number}", "origin": trial.origin}
@@ -58,17 +57,17 @@ class MLflowCallback:
         self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=notes)  # before the state
         state = {"told": "FINISHED", "stopped": "KILLED"}.get(trial.status, "FAILED")
         self._client.set_terminated(run, state, _ended(trial, now))
-        if optimizer.goals is not None and optimizer.goals.single is None:
+        if optimizer.goals.single is None:
             self._front = optimizer.front
             self._client.log_metric(self.run_id, "trials on the front", len(self._front), step=trial.number)
         self._best = optimizer.best
         if self._best is not None and self._best.y is not None:
-            name = self._metric if optimizer.goals is None else _name(str(optimizer.goals.single))
+            name = self._metric if not optimizer.goals.named else _name(str(optimizer.goals.single))
             self._client.log_metric(self.run_id, f"best {name}", self._best.y, step=trial.number)
 
-    def _metrics(self, trial: Trial, goals: Goals | None) -> list[tuple[str, float]]:
+    def _metrics(self, trial: Trial, goals: Goals) -> list[tuple[str, float]]:
         """Return the numbers of a trial by the name of their metric."""
-        said: dict[str, float | None] = {self._metric: trial.y} if goals is None else {}
+        said: dict[str, float | None] = {} if goals.named else {self._metric: trial.y}
         said |= {"mu": trial.mu, "sd": trial.sd}
         said |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
         for name, value in trial.outputs.items():

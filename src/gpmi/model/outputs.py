@@ -87,7 +87,7 @@ class OutputModels:
         found = ((name, self.of(name, log)) for name in self._goals)
         return {name: output for name, output in found if output.numbers}
 
-    def last(self) -> dict[str | None, Model | None]:
+    def last(self) -> dict[str, Model | None]:
         """Return the models that were used last."""
         return {name: one.model for name, one in self._last.items()}
 

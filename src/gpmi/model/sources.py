@@ -57,7 +57,7 @@ class SourceSummary(NamedTuple):
 
 
 def known_sources(
-    sources: Iterable[EarlierStudy], output: str | None, orientation: Orientation, space: Space, seed: int, **where: Any
+    sources: Iterable[EarlierStudy], output: str, orientation: Orientation, space: Space, seed: int, **where: Any
 ) -> KnownSources:
     """Return the sources of an output, fitted alone; `where` are the span and groups of a `PriorSchedule`. O(n^3)."""
     parts: list[tuple[Array, Array, Array]] = []
@@ -106,7 +106,7 @@ def _limited(name: str, observed: Observations, most: int) -> tuple[Observations
     return some, [Event("source subset", f"{len(some)} of the {n} values of {name!r} are used")]
 
 
-def summaries(sources: Iterable[EarlierStudy], output: str | None, model: Model | None) -> tuple[SourceSummary, ...]:
+def summaries(sources: Iterable[EarlierStudy], output: str, model: Model | None) -> tuple[SourceSummary, ...]:
     """Return what the model of an output makes of the sources; None: there is no model yet."""
     found = []
     correlations = {} if model is None else correlations_of(model)

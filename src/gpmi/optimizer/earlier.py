@@ -12,7 +12,6 @@ from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.model import Model
-from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import orientation_of
 from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
 from gpmi.optimizer.suggestion import APART
@@ -27,15 +26,11 @@ class EarlierStudies:
     `where` are the arguments of a `PriorSchedule` about the space.
     """
 
-    def __init__(self, given: Any, space: Space, goals: Goals | None, goal: Goal, where: Mapping[str, Any]) -> None:
+    def __init__(self, given: Any, space: Space, goals: Goals, where: Mapping[str, Any]) -> None:
         self.studies: tuple[EarlierStudy, ...] = sources_of(given, space, goals)
-        self._space, self._goals, self._goal, self._where = space, goals, goal, where
-        single = goals is None or goals.single is not None
-        # The outputs that they are compared with: the objectives; None for y.
-        self._outputs: list[str | None] = [None if goals is None else goals.single] if single else []
-        if goals is not None and not single:
-            self._outputs = list(goals.objectives)
-        self._known: dict[str | None, KnownSources] = {}
+        self._space, self._goals, self._where = space, goals, where
+        self._outputs = list(goals.objectives)
+        self._known: dict[str, KnownSources] = {}
 
     def check(self, kernel: Any, mean: Any, noise: Any) -> None:
         """Refuse arguments of an Optimizer that do not go with earlier studies."""
@@ -56,14 +51,13 @@ class EarlierStudies:
                 f"the space has the fidelity {found.name!r}, which earlier= does not support; leave out one of them"
             )
 
-    def rows(self, output: str | None) -> SourceRows | None:
-        """Return the values that the model of an output is conditioned on, or of y for None; None if there are none."""
+    def rows(self, output: str) -> SourceRows | None:
+        """Return the values that the model of an output is conditioned on; None if there are none."""
         return self._of(output).rows if self.studies and output in self._outputs else None
 
-    def _of(self, output: str | None) -> KnownSources:
+    def _of(self, output: str) -> KnownSources:
         if output not in self._known:
-            goals = self._goals
-            oriented = Orientation(self._goal) if output is None or goals is None else orientation_of(goals[output])
+            oriented = orientation_of(self._goals[output])
             self._known[output] = known_sources(self.studies, output, oriented, self._space, **self._where)
         return self._known[output]
 
@@ -73,7 +67,7 @@ class EarlierStudies:
 
         A target has none: a study may have other units.
         """
-        aimed = [output for output in self._outputs if self._goals is None or not _is_match(self._goals, output)]
+        aimed = [output for output in self._outputs if not isinstance(self._goals[output], Match)]
         known = [self._of(output) for output in aimed] if self.studies else []
         rows = [row for one in known for row in one.best]
         unit = (np.array(rows).reshape(-1, self._space.dim) - self._space.lo) / self._space.span
@@ -85,7 +79,7 @@ class EarlierStudies:
         skipped = [one.event for one in self.studies if one.event is not None]
         return [*skipped, *(event for output in self._outputs if self.studies for event in self._of(output).events)]
 
-    def summaries(self, models: Mapping[str | None, Model | None]) -> tuple[SourceSummary, ...]:
+    def summaries(self, models: Mapping[str, Model | None]) -> tuple[SourceSummary, ...]:
         """Return what the models of the outputs make of each study, by the output if there are several."""
         found: list[SourceSummary] = []
         for output in self._outputs if self.studies else ():
@@ -93,7 +87,3 @@ class EarlierStudies:
             several = len(self._outputs) > 1
             found += [one._replace(name=f"{one.name} ({output})") if several else one for one in own]
         return tuple(found)
-
-
-def _is_match(goals: Goals, output: str | None) -> bool:
-    return output is not None and isinstance(goals[output], Match)

@@ -29,7 +29,7 @@ from gpmi.search.joint import JointObjective
 from gpmi.search.subspaces import Subspace
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.trials import Log
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import Goals, ValueGoal
 
 DRAWS = 8  # of f at the told points, if these are not known exactly; docs/benchmarks/objectives.md
 JOINT = 4  # stream id of a suggestion for several objectives
@@ -216,8 +216,11 @@ def _events(models: Mapping[str, OutputModel]) -> tuple[Event, ...]:
 # Arguments of the Optimizer
 
 
-def checked_goals(goals: Any, goal: str, space: Space) -> Goals:
-    """Validate the goals of the outputs; a single `goal` and parameters of the same name are refused."""
+def goals_of(goals: Any, goal: str, space: Space) -> Goals:
+    """Validate the goals of the outputs, or the goal of y; both, and parameters of the same name, are refused."""
+    checks.checked_goal(goal)
+    if goals is None:
+        return ValueGoal.to(goal)
     found = Goals.of(goals)
     if goal != "max":
         raise ValueError(f"goal is {goal!r}, but goals names the outputs; leave out goal, and say it in goals")
@@ -227,16 +230,13 @@ def checked_goals(goals: Any, goal: str, space: Space) -> Goals:
     return found
 
 
-def policy_for(goals: Goals | None, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
+def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
     """Return the policy of a run; refuse one that does not fit the number of objectives."""
     joint = isinstance(policy, JointPolicy)
-    if goals is None:
-        if joint:
-            raise ValueError(f"policy is {policy!r}, for several objectives; give goals=, or leave out policy")
-        return default
     if goals.single is not None:
         if joint:
-            raise ValueError(f"policy is {policy!r}, but {goals.single} is the only objective; leave out policy")
+            what = f"{goals.single} is the only objective; leave out policy, or name several outputs in goals="
+            raise ValueError(f"policy is {policy!r}, but {what}")
         return default
     if policy is None:
         return EHVI() if aim == "find" and len(goals.objectives) <= MOST_EXACT else Scalarised()
@@ -258,21 +258,21 @@ def check_options_for_several(fit: str, mean: Any) -> None:
         )
 
 
-def check_single_objective(goals: Goals | None) -> None:
+def check_single_objective(goals: Goals) -> None:
     """Refuse to recommend one point if there are several objectives."""
-    if goals is not None and goals.single is None:
+    if goals.single is None:
         names = ", ".join(goals.objectives)
         raise ValueError(
             f"with the objectives {names} there is no single point to recommend; read front, or call choose"
         )
 
 
-def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[Any, Any]:
+def of_single_output(goals: Goals, kernel: Any, noise_var: Any) -> tuple[Any, Any]:
     """Return the kernel and noise_var of a single objective; None and None if there are several.
 
     In a run with goals each may be a dict by output, which is validated.
     """
-    if goals is None:
+    if not goals.named:
         return kernel, noise_var
     for argument, given in (("kernel", kernel), ("noise_var", noise_var)):
         for name, one in given.items() if isinstance(given, Mapping) else ():
@@ -289,9 +289,9 @@ def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[
     return _of_output(goals, goals.single, kernel), _of_output(goals, goals.single, noise_var)
 
 
-def given_kernel(goals: Goals | None, kernel: Any) -> Any:
+def given_kernel(goals: Goals, kernel: Any) -> Any:
     """Return the kernel, or kernels by output; None if no objective has a given one."""
-    if goals is None or not isinstance(kernel, Mapping):
+    if not isinstance(kernel, Mapping):
         return kernel
     return None if all(kernel.get(name) is None for name in goals.objectives) else kernel
 

@@ -19,19 +19,18 @@ def given_observations(
     given: Iterable[Any] | Printable, noise_var: float | Mapping[str, float], log: Log, space: Space
 ) -> list[tuple[Point, Outcome]]:
     """Validate all observations of `Optimizer.tell_all` before any is told; `noise_var` is added to that of each."""
-    extra, goals = _extra_noise(noise_var, log.goals), log.goals
+    extra = _extra_noise(noise_var, log.goals)
     count, checked = log.count_of_constraints(), []
     for one in trials_given("observations", given):
         if not isinstance(one, Trial) or one.status == "told":
             x, outcome = _observation(one, log)
-            if goals is None:
-                count = check_count(outcome.constraints, count)
+            count = check_count(outcome.constraints, count)
             checked.append((space.canonical(x), outcome.with_more_noise(extra)))
     return checked
 
 
-def _extra_noise(noise_var: Any, goals: Goals | None) -> float | dict[str, float]:
-    if goals is None or not isinstance(noise_var, Mapping):
+def _extra_noise(noise_var: Any, goals: Goals) -> float | dict[str, float]:
+    if not isinstance(noise_var, Mapping) or not goals.named:
         return checked_noise(noise_var, 1)[0]
     return {goals.checked_name(name): checked_noise(one, 1, output=name)[0] for name, one in noise_var.items()}
 
@@ -43,10 +42,5 @@ def _observation(one: Any, log: Log) -> tuple[Point, Outcome]:
         outcome = Outcome("told", own.y, **details_of(own)).checked()
         return own.x, outcome
     if isinstance(one, tuple | list) and len(one) in (2, 3):
-        return one[0], outcome_of(log.goals, one[1], noise_var=one[2] if len(one) == 3 else 0.0)
+        return one[0], log.goals.outcome(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
     raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
-
-
-def outcome_of(goals: Goals | None, y: Any, **details: Any) -> Outcome:
-    """Return a value, or the outputs of a run with goals, as a validated outcome."""
-    return Outcome.value(y, **details) if goals is None else Outcome.measured(goals, y, **details)

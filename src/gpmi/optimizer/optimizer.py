@@ -64,14 +64,14 @@ from gpmi.optimizer.locking import locked
 from gpmi.optimizer.objectives import (
     check_options_for_several,
     check_single_objective,
-    checked_goals,
     from_objectives,
     given_kernel,
+    goals_of,
     of_single_output,
     output_prior,
     policy_for,
 )
-from gpmi.optimizer.observations import given_observations, outcome_of
+from gpmi.optimizer.observations import given_observations
 from gpmi.optimizer.open_trials import open_at, open_number, own_number, pending_number, pending_trial
 from gpmi.optimizer.suggestion import (
     Suggestion,
@@ -176,10 +176,9 @@ class Optimizer(Printable):
         earlier: Mapping[str, Any] | None = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        checks.checked_goal(goal)
-        self.goals = None if goals is None else checked_goals(goals, goal, made)
+        self.goals = goals_of(goals, goal, made)
         self.bounds, self.units = checked_bounds(bounds, self.goals), checked_units(units, self.goals)
-        goal = goal if self.goals is None else self.goals.direction
+        goal = self.goals.direction
         own, own_noise = of_single_output(self.goals, kernel, noise_var)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
         self.defaults = defaults = Defaults.of(chosen, given_kernel(self.goals, kernel), bounded=bounded)
@@ -198,9 +197,9 @@ class Optimizer(Printable):
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
-        self._earlier = EarlierStudies(earlier, made, self.goals, goal, where)
+        self._earlier = EarlierStudies(earlier, made, self.goals, where)
         self._earlier.check(kernel, mean, noise)
-        sources = None if self._is_several else self._earlier.rows(None if self.goals is None else self.goals.single)
+        sources = None if self.goals.single is None else self._earlier.rows(self.goals.single)
         known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
         priors = PriorSchedule(own, own_noise, fit, **where, **known)
         usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best), short=defaults.short_design)
@@ -216,13 +215,12 @@ class Optimizer(Printable):
         self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
         self._levels = levels
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
-        if self.goals is not None:
-            self._outputs = OutputModels(self.goals, self._output_setting)
-            self._outputs.check_settings()
+        self._outputs = OutputModels(self.goals, self._output_setting)
+        self._outputs.check_settings()
         self._alone_outputs: OutputModels | None = None  # of the target alone, where the fidelity has levels
-        if self.goals is not None and self._is_several and levels is not None:
+        if self._is_several and levels is not None:
             self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
-        own_bounds = self._orientation.bounds(self._bounds_of(None if self.goals is None else self.goals.single))
+        own_bounds = self._orientation.bounds(self._bounds_of(self.goals.single))
         mean_of_y = self._orientation.trend(trend)
         self._reset_model(ModelSetting(self.space, priors, self.seed, mean_of_y, bounds=own_bounds))
         self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
@@ -379,7 +377,7 @@ class Optimizer(Printable):
             return None  # one was stopped here, and the policy still wants to know: another stop would teach nothing
         rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
-            if self._is_several and self.goals is not None:
+            if self._is_several:
                 self._drop_outdated()
                 models, seed = self._outputs.objectives(self._log), (self.seed, len(self._log.told), trial.number)
                 chance = probability_to_join_front(models, self.goals, row, rivals, seed)
@@ -389,7 +387,7 @@ class Optimizer(Printable):
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
         """Return a value, or the outputs of a run with goals, as a validated outcome."""
-        return outcome_of(self.goals, y, **details)
+        return self.goals.outcome(y, **details)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
@@ -485,10 +483,7 @@ class Optimizer(Printable):
             old = self._log.correctable(trial)
             number = own_number(trial, old.number, self.space, self._log)
             before = Outcome("told", **details_of(old))
-            if self.goals is None:
-                outcome = before.corrected(value, **given)
-            else:
-                outcome = before.with_corrected(self.goals, value, **given)
+            outcome = self.goals.corrected(before, value, **given)
             self._log.check(outcome, number)
             return self._log.correct(number, outcome)
 
@@ -611,8 +606,7 @@ class Optimizer(Printable):
     @locked
     def models(self) -> Mapping[str, OutputModel]:
         """The model of each output with a value, in a run with goals. Reading it updates it, as for `model`."""
-        if self.goals is None:
-            raise ValueError("the run has no goals, so there is one model: read opt.model, or give goals=")
+        self.goals.check_named("there is one model: read opt.model")
         self._drop_outdated()
         with one_blas_thread:
             return self._outputs.all(self._log)
@@ -638,8 +632,7 @@ class Optimizer(Printable):
     @locked
     def front_analysis(self) -> FrontAnalysis:
         """What is known of the goals: the front, and the choice of a point from it."""
-        if self.goals is None:
-            raise ValueError('the run has no goals, so it has no front; give goals={"yield": "max", "cost": "min"}')
+        self.goals.check_named("it has no front")
         below = set(self._log.told).difference(self._log.reached)  # the target of the fidelity
         trials = (trial for trial in self._log.trials if trial.status not in ("pending", "stopped"))
         ended = tuple(trial for trial in trials if trial.number not in below)
@@ -672,7 +665,7 @@ class Optimizer(Printable):
         """
         if self._is_several:
             return self._earlier.summaries(self._outputs.last())
-        return self._earlier.summaries({None if self.goals is None else self.goals.single: self._model})
+        return self._earlier.summaries({self.goals.single or "": self._model})
 
     @property
     @locked
@@ -716,9 +709,8 @@ class Optimizer(Printable):
 
     @locked
     def summary_lines(self) -> list[Line]:
-        front = self.shown_front() if self.goals is not None else ()
         return [
-            *trial_lines(self._log, self.goal, self.best, front),
+            *trial_lines(self._log, self.best, self.shown_front()),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
             *[("descriptors", str(one)) for one in self.descriptor_shares],
@@ -758,39 +750,32 @@ class Optimizer(Printable):
             self._late, self._front_cache = self._log.late, FrontCache()
 
     def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
-        assert self.goals is not None
         levels = None if alone else self._levels
         options = {**self._prior_options, "levels": levels, "sources": self._earlier.rows(name)}
         bounds = orientation_of(self.goals[name]).bounds(self._bounds_of(name))
         return ModelSetting(self.space, output_prior(self.goals, name, **options), self.seed, bounds=bounds)
 
     def _bounds_of(self, name: str | None) -> ValueBounds:
-        """Return the bounds of an output, or of y in a run without goals."""
-        given = self.bounds
-        if isinstance(given, dict):
-            return OPEN if name is None else given.get(name, OPEN)
-        return given or OPEN
+        return self.bounds.get(name or "", OPEN)
 
     def _note_outside(self, trials: Iterable[Trial]) -> None:
         """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
-        for trial in trials if self.bounds is not None else ():
+        for trial in trials if self.bounds else ():
             for text in self.outside_bounds(trial):
                 self._note(Event("outside the bounds", text))
 
     def outside_bounds(self, trial: Trial) -> list[str]:
         """Return a sentence about each value of a trial that is outside its bounds."""
-        values = {"y": trial.y} if self.goals is None else trial.outputs
-        bounds = {name: self._bounds_of(None if self.goals is None else name) for name in values}
         return [
-            outside(trial.number, name, value, bounds[name])
-            for name, value in values.items()
-            if value is not None and not bounds[name].contains(value)
+            outside(trial.number, name, value, self._bounds_of(name))
+            for name, value in trial.values.items()
+            if not self._bounds_of(name).contains(value)
         ]
 
     @property
     def _is_several(self) -> bool:
         """Whether there are several objectives, or a target, and hence no single y."""
-        return self.goals is not None and self.goals.single is None
+        return self.goals.single is None
 
     def _values(self) -> Array:
         """Return the values, oriented, (n,)."""
@@ -858,7 +843,7 @@ class Optimizer(Printable):
         point = self.space.canonical(target) if number is None else None
         with one_blas_thread:
             self._log.check(outcome)
-            has_y = outcome.y is not None or (self.goals is not None and self.goals.single in outcome.outputs)
+            has_y = outcome.y is not None or self.goals.single in outcome.outputs
             is_late = number is not None and self._log[number].status == "told"  # then y is not the last value
             before = self._model_before_value() if has_y and not is_late else None
             gained = None if is_late else self._gain_of_outputs(number, point, outcome)
@@ -872,7 +857,7 @@ class Optimizer(Printable):
     def _gain_of_outputs(self, number: int | None, point: Point | None, outcome: Outcome) -> float | None:
         """Return how much better the models of all levels predict the outputs of a new value at the target."""
         alone, fidelity = self._alone_outputs, self._log.fidelity
-        if alone is None or fidelity is None or outcome.status != "told" or self.goals is None:
+        if alone is None or fidelity is None or outcome.status != "told":
             return None
         row = self._log.row(number) if number is not None else self.space.encode(point)
         if not fidelity.is_target(row) or len(self._log.reached) < 2:
@@ -1005,7 +990,7 @@ class Optimizer(Printable):
 
     def _joint_suggestion(self, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice for several objectives."""
-        assert self.goals is not None and isinstance(self.policy, JointPolicy)
+        assert isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
         models, alone = self._outputs.objectives(log), self._alone_outputs
         if self._earlier.studies:

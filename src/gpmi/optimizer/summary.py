@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from gpmi._support.text import Line, best_lines
+from gpmi._support.text import Line
 from gpmi.trials import Log, Trial
 from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 
 
-def trial_lines(log: Log, goal: Literal["max", "min"], best: Trial | None, front: tuple[Trial, ...]) -> list[Line]:
+def trial_lines(log: Log, best: Trial | None, front: tuple[Trial, ...]) -> list[Line]:
     """Return the best value, or the front of several objectives, and the number of trials by how they ended."""
     retracted = sum(trial.status == "retracted" for trial in log.trials)
     others = [("stopped", len(log.stopped)), ("rejected", len(log.rejected)), ("retracted", retracted)]
@@ -19,9 +17,7 @@ def trial_lines(log: Log, goal: Literal["max", "min"], best: Trial | None, front
     outcomes = f"{told}, {len(log.pending)} pending, {len(log.failed)} failed"
     outcomes += "".join(f", {count} {name}" for name, count in others if count)
     x, y = (None, None) if best is None else (best.x, best.y)
-    found, waiting = best_lines(goal, x, y, measured=bool(log.count_of_constraints())), list[Line]()
-    if log.goals is not None:
-        found = found_lines(log.goals, log.trials, x, y, front, ", by the values told")
-        outcomes = ", ".join([outcomes, *infeasible_note(log.trials)])
-        waiting = waiting_lines(log.trials, log.goals)
-    return [*found, ("trials", outcomes if log.budget is None else f"{outcomes}; budget {log.budget}"), *waiting]
+    lines = found_lines(log.goals, log.trials, x, y, front, ", by the values told")
+    outcomes = ", ".join([outcomes, *infeasible_note(log.trials)])
+    waiting = waiting_lines(log.trials, log.goals)
+    return [*lines, ("trials", outcomes if log.budget is None else f"{outcomes}; budget {log.budget}"), *waiting]

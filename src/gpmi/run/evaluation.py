@@ -202,7 +202,7 @@ def _has_value(optimizer: Optimizer) -> bool:
     return any(trial.y is not None or trial.outputs or trial.curve for trial in optimizer.trials)
 
 
-def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -> str:
+def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals) -> str:
     """Say what is wrong with a refused answer, and the remedy."""
     if isinstance(answer, Failure):
         return f"{error}; {LEARN_FROM_FAILURES}"
@@ -210,7 +210,7 @@ def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -
     if isinstance(y, Mapping):
         return str(error) if failure_of(answer) is None else f"{error}; {LEARN_FROM_FAILURES}"
     value, wrong = number_of(y), "it must return one finite number"
-    if goals is not None:
+    if goals.named:
         wrong = f"it must return a dict of outputs, {goals.example}"
         if value is not None and math.isfinite(value):
             return wrong
@@ -218,7 +218,7 @@ def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -
         return str(error) if math.isfinite(value) else f"{wrong}; {LEARN_FROM_FAILURES}"
     if y is None:
         wrong += "; a function without a return statement returns None"
-    elif goals is not None:
+    elif goals.named:
         return f"{wrong}; {LEARNED if learns else NO_VALUE}"
     elif isinstance(y, np.ndarray) and y.size == 1:
         wrong += ", not an array: return y.item()"

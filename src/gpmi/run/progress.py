@@ -52,7 +52,7 @@ class ProgressState:
         self.others: dict[int, tuple[float, str]] = {}
         self.last: deque[str] = deque(maxlen=LAST)
         self._goals = optimizer.goals
-        self._several = self._goals is not None and self._goals.single is None
+        self._several = self._goals.single is None
         self.best_name, self.regret_name = ("front", "missing") if self._several else ("best", "regret")
         self.best, self.regret = "", ""
         self.warnings: tuple[str, ...] = ()
@@ -100,7 +100,6 @@ class ProgressState:
         if best is not None:
             self.best = f"{best.y:.6g} at {point(best.x, WIDTH)}"
         elif self._several and (front := self._optimizer.shown_front()):
-            assert self._goals is not None
             values = best_on_front(front, self._goals)
             self.best = f"{len(front)} trial{'s' * (len(front) > 1)}: {', '.join(values)}"
 
@@ -110,7 +109,6 @@ class ProgressState:
             return f"{trial.y:.5g}"
         if not (self._several and trial.outputs):
             return trial.status
-        assert self._goals is not None
         values = [trial.outputs.get(name) for name in self._goals.objectives]
         return f"({', '.join('?' if value is None else f'{value:.5g}' for value in values)})"
 

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from gpmi._support.text import Line, WholePoint, best_lines, cost_text, error_message, event_summary
+from gpmi._support.text import Line, WholePoint, cost_text, error_message, event_summary
 from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
@@ -23,7 +23,7 @@ from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
 from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 
 NO_RECOMMENDATION = "no recommendation"  # the kind of the event that says why
 
@@ -44,7 +44,7 @@ class Result(Printable):
     posterior: Posterior | None  # of warp(y)
     ledger: Ledger | FrontLedger | None = None  # regret, calibration, advice; of a front with several objectives
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
-    goals: Goals | None = None  # of the outputs, if there are any
+    goals: Goals = MAXIMISE  # of the outputs
     front_analysis: FrontAnalysis | None = None  # what is known of the goals; see `front` and `choose`
     cost: float | None = None  # of all evaluations, by the fidelity of the space; None without one
     earlier: tuple[SourceSummary, ...] = ()  # what was made of each earlier study
@@ -63,8 +63,8 @@ class Result(Printable):
         told = any(trial.status == "told" for trial in optimizer.trials)
         if told and no_model is None:
             try:
-                analysis = None if optimizer.goals is None else optimizer.front_analysis
-                if optimizer.goals is not None and optimizer.goals.single is None:
+                analysis = optimizer.front_analysis if optimizer.goals.named else None
+                if optimizer.goals.single is None:
                     ledger = optimizer.ledger
                 else:
                     recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
@@ -115,8 +115,8 @@ class Result(Printable):
     @property
     def _analysis(self) -> FrontAnalysis:
         if self.front_analysis is None:
-            reason = "the run has no goals" if self.goals is None else "there is no model"
-            raise ValueError(f"{reason}, so there is no front; gpmi.optimize(f, space, goals=...) has one")
+            self.goals.check_named("there is no front")
+            raise ValueError("there is no model, so there is no front; r.events says why")
         return self.front_analysis
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
@@ -129,28 +129,21 @@ class Result(Printable):
         return self.trials
 
     def shown_front(self) -> tuple[Trial, ...]:
-        several = self.goals is not None and self.goals.single is None
-        return self.front if several and self.front_analysis is not None else super().shown_front()
+        return self.front if self.goals.single is None and self.front_analysis is not None else super().shown_front()
 
     def summary_lines(self) -> list[Line]:
         goals, count = self.goals, Counter(trial.status for trial in self.trials)
         others = [
             f"{count[status]} {status}" for status in ("stopped", "failed", "rejected", "retracted") if count[status]
         ]
-        waiting: list[Line] = []
-        single = goals is None or goals.single is not None
+        single = goals.single is not None
         # Why there is no recommended point is said in its own line.
         own_line = NO_RECOMMENDATION if single else None
         missing = [event.message for event in self.events if event.kind == own_line]
         other_events = [(event.kind, event.message) for event in self.events if event.kind != own_line]
-        if goals is None:
-            found = best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials))
-            infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
-            others += [f"{infeasible} infeasible"] if infeasible else []
-        else:
-            note = ", by the values told" if self.front_analysis is None else ""
-            found = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
-            others, waiting = [*others, *infeasible_note(self.trials)], waiting_lines(self.trials, goals)
+        note = ", by the values told" if self.front_analysis is None else ""
+        found = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
+        others, waiting = [*others, *infeasible_note(self.trials)], waiting_lines(self.trials, goals)
         if single:
             found = [
                 *found,

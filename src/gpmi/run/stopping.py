@@ -358,13 +358,12 @@ def _is_due(n: int) -> bool:
 
 
 def _has_several(optimizer: Optimizer) -> bool:
-    return optimizer.goals is not None and optimizer.goals.single is None
+    return optimizer.goals.single is None
 
 
 def _require_one_objective(rule: Rule, optimizer: Optimizer) -> None:
     """Refuse a rule about one value where there are several objectives."""
     if _has_several(optimizer):
-        assert optimizer.goals is not None
         names = ", ".join(optimizer.goals.objectives)
         remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
         raise ValueError(f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}")

@@ -19,7 +19,7 @@ from gpmi._support.plain_table import Table, nearest
 from gpmi.policies import Aim
 from gpmi.run.option_table import features_of_csv
 from gpmi.space import Choice, Fidelity, Forbidden, Parameter, Space
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
+from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective, ValueGoal
 from gpmi.trials.units import Units, checked_unit
 from gpmi.trials.value_bounds import ValueBounds, checked_bounds
 
@@ -45,20 +45,24 @@ GOAL_FORMS = '"max", "min", "watch", or a table such as { at_least = 0.95 } or {
 class ResultsTable:
     """What a table says about the results of a study and about its run."""
 
-    goal: Literal["max", "min"]
-    goals: Goals | None  # of the outputs; `goal` is then "max" and means nothing
+    goals: Goals  # of the outputs
     bounds: ValueBounds | dict[str, ValueBounds] | None  # of the value, or by output
-    units: Units | None  # likewise
+    units: str | Units | None  # likewise
     noise_var: float | dict[str, float] | None  # the squares of the error bars that all results have
     aim: Aim
     budget: int | None
     seed: int | None
 
     @property
+    def goal(self) -> Literal["max", "min"]:
+        """The direction of the single objective."""
+        return self.goals.direction
+
+    @property
     def options(self) -> dict[str, Any]:
         """The arguments of `gpmi.study` beside the space."""
         return {
-            **({"goal": self.goal} if self.goals is None else {"goals": self.goals}),
+            **self.goals.purpose,
             **{"aim": self.aim, "budget": self.budget, "seed": self.seed},
             **{"bounds": self.bounds, "units": self.units, "noise_var": self.noise_var},
         }
@@ -87,9 +91,8 @@ def read_table(top: Table, check_names: Callable[[Iterable[str]], None] | None =
 
 def read_results(top: Table, names: Iterable[str] = ()) -> ResultsTable:
     """Return what a table says about results. No output has one of these names, which are those of the parameters."""
-    goals = _goals(top, set(names)) if "goals" in top.content else None
+    goals = _goals(top, set(names)) if "goals" in top.content else ValueGoal.to(top.get("goal", _goal, "max"))
     return ResultsTable(
-        goal=top.get("goal", _goal, "max"),
         goals=goals,
         bounds=_bounds(top, goals),
         units=_of_results(top, goals, "unit", checked_unit),
@@ -100,9 +103,9 @@ def read_results(top: Table, names: Iterable[str] = ()) -> ResultsTable:
     )
 
 
-def _of_results(top: Table, goals: Goals | None, key: str, check: Callable[[str, Any], Any]) -> Any:
+def _of_results(top: Table, goals: Goals, key: str, check: Callable[[str, Any], Any]) -> Any:
     """Return what is said of the result, or of each output of the table [goals]; None if nothing is."""
-    if goals is None:
+    if not goals.named:
         return top.get(key, check)
     if key in top.content:
         top.refuse(f"there is a table [goals]; say it there, {next(iter(goals))} = {{ ..., {key} = ... }}", key)
@@ -242,7 +245,7 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
         return Goals.of(made)
 
 
-def _bounds(top: Table, goals: Goals | None) -> ValueBounds | dict[str, ValueBounds] | None:
+def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:
     """Return what the value can be at all, or each output of the table [goals]."""
     found: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, goals, "bounds", ValueBounds.of)
     for name, one in found.items() if isinstance(found, dict) else ():

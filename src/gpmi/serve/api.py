@@ -64,7 +64,7 @@ def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
     for name in FLOAT_FIELDS:
         value = getattr(trial, name)
         payload[name] = value if value is not None and math.isfinite(value) else None
-    if (goals := session.goals) is not None:
+    if (goals := session.goals).named:
         payload |= {name: dict(getattr(trial, name)) for name in OUTPUTS}
         payload["outputs_before"] = None if trial.outputs_before is None else dict(trial.outputs_before)
         payload |= {"unmet": list(trial.unmet), "missing": [name for name in goals if name not in trial.outputs]}
@@ -128,7 +128,7 @@ def _measurement(session: Session, body: dict[str, Any]) -> tuple[Any, dict[str,
     if "repeats" in more:
         more["repeats"] = whole("repeats", more["repeats"], 1)
     goals = session.goals
-    if goals is None:
+    if not goals.named:
         if "outputs" in body:
             raise ValueError(f"outputs is {checks.shown(body['outputs'])}, but the study has no goals; give y")
         if "y" not in body:
@@ -315,7 +315,7 @@ async def choose(request: Request, session: Session) -> Any:
 
 def _goals(session: Session) -> Goals:
     """Return the goals of a study; refuse a study without."""
-    if session.goals is None:
+    if not session.goals.named:
         raise ValueError("the study has no goals, so it has no front; /api/best and /api/recommend are about its y")
     return session.goals
 
@@ -348,7 +348,7 @@ async def about(request: Request, session: Session) -> Any:
             "goal": session.goal,
             "budget": snapshot.budget,
         },
-        **({} if session.goals is None else {"goals": session.goals.to_json()}),
+        **({} if not session.goals.named else {"goals": session.goals.to_json()}),
         **_fidelity(session.space),
         **{"parameters": parameters, "trials": counts, "seq": snapshot.seq},
     }

@@ -174,7 +174,7 @@ async def _pasted(session: Session, text: str, order: list[int]) -> dict[Cell, s
     """Return the cells of pasted columns."""
     if not text.strip():
         return {}
-    if session.goals is None:
+    if not session.goals.named:
         return {(number, 0): cell for number, cell in parse_column(text, order, session.outputs[0].unit).items()}
     snapshot = await run_in_threadpool(session.snapshot)
     known = [*order, *(trial.number for trial in snapshot.incomplete if trial.number not in order)]

@@ -41,7 +41,6 @@ CONDITIONS = (("least", "at least"), ("most", "at most"))
 
 def front_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
     """Return the card with the front: pictures, sliders, and the recipes of its points as a table."""
-    assert session.goals is not None
     objectives = [one for one in session.outputs if one.name in session.goals.objectives]
     known = complete(at_target(snapshot.trials, session.space), session.goals)
     inner: Child
@@ -65,7 +64,6 @@ def _front(
     objectives: Sequence[OutputField],
     known: Sequence[Trial],
 ) -> Markup:
-    assert session.goals is not None
     numbers, now = front_numbers(session, snapshot, live), current_front(snapshot, live)
     front = along_front([trial for trial in known if trial.number in numbers], session.goals)
     drawn = None
@@ -87,7 +85,6 @@ def _front(
 
 def _words(session: Session, front: Sequence[Trial], objectives: Sequence[OutputField]) -> Markup:
     """Return what the front is, in a sentence."""
-    assert session.goals is not None
     if not front:
         limits = " and keeps the limits" if session.goals.limits else ""
         return tag("p", f"No experiment is acceptable in everything{limits} yet.")

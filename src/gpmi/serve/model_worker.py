@@ -110,10 +110,7 @@ def _bands_of(view: RunView) -> dict[tuple[str, str], tuple[Points, Points, Poin
 
 def unit_of(source: Study) -> str:
     """Return the unit of the one result that a study optimises; empty if it has none."""
-    units, goals = source.optimizer.units, source.optimizer.goals
-    if isinstance(units, str):
-        return units
-    return units.get(goals.single or "", "") if units is not None and goals is not None else ""
+    return source.optimizer.units.get(source.optimizer.goals.single or "", "")
 
 
 def find_front(source: Study) -> list[int]:
@@ -179,8 +176,8 @@ class ModelWorker:
     @staticmethod
     def is_large(source: Study) -> bool:
         """Whether the models of a study are kept out of this process."""
-        told, goals = sum(trial.status == "told" for trial in source.optimizer.trials), source.optimizer.goals
-        return told * (1 if goals is None else len(goals)) > LARGE
+        told = sum(trial.status == "told" for trial in source.optimizer.trials)
+        return told * len(source.optimizer.goals) > LARGE
 
     def ask(self, n: int, fixed: Mapping[Any, Any] | None) -> list[int]:
         numbers: list[int] = self._suggesting("ask", n, fixed)

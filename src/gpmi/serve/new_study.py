@@ -31,6 +31,7 @@ from gpmi.serve.study_form import (
     output_rows,
 )
 from gpmi.space import Candidates
+from gpmi.trials.goals import MAXIMISE
 from gpmi.views.html.markup import Markup, sentence, tag
 
 # Our choices.
@@ -45,7 +46,7 @@ FIDELITY = (
     "“coarse: 1, fine: 60”. If an experiment passes steps and may be stopped on the way, give the first and the last "
     "step as “From” and “To”."
 )
-ONE_RESULT = outputs_of(None)
+ONE_RESULT = outputs_of(MAXIMISE)
 
 
 @dataclass(frozen=True)

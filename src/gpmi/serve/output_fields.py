@@ -14,6 +14,7 @@ from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
+from gpmi.trials.outputs import Y
 from gpmi.trials.units import Units
 from gpmi.trials.value_bounds import OPEN, ValueBounds
 
@@ -109,10 +110,10 @@ class OutputField:
 
     def value(self, trial: Trial) -> float | None:
         """Return what was measured; None if it is missing."""
-        return trial.y if self.name is None else trial.outputs.get(self.name)
+        return trial.values.get(self.name or Y)
 
     def noise_var(self, trial: Trial) -> float:
-        return trial.noise_var if self.name is None else trial.output_noise_var.get(self.name, 0.0)
+        return trial.noise_of(self.name or Y)[0]
 
     def format(self, trial: Trial) -> str | None:
         """Return what was measured with its error bar; None if it is missing."""
@@ -135,17 +136,12 @@ class OutputField:
 
 
 def outputs_of(
-    goals: Goals | None,
-    units: Units | None = None,
-    bounds: ValueBounds | Mapping[str, ValueBounds] | None = None,
+    goals: Goals, units: Units | None = None, bounds: Mapping[str, ValueBounds] | None = None
 ) -> tuple[OutputField, ...]:
     """Return the outputs of a study, in their order."""
-    if goals is None:
-        unit = units if isinstance(units, str) else ""
-        return (OutputField(0, None, unit=unit, bounds=bounds if isinstance(bounds, ValueBounds) else OPEN),)
-    own, limits = units if isinstance(units, dict) else {}, bounds if isinstance(bounds, Mapping) else {}
+    units, bounds, names = units or {}, bounds or {}, goals.named
     return tuple(
-        OutputField(i, name, goal, own.get(name, ""), limits.get(name, OPEN))
+        OutputField(i, name if name in names else None, goal, units.get(name, ""), bounds.get(name, OPEN))
         for i, (name, goal) in enumerate(goals.items())
     )
 

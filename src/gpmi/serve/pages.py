@@ -97,7 +97,7 @@ async def show_study(
 
 def _goal(session: Session) -> str:
     """Return what the study looks for, in a sentence."""
-    if session.goals is None:
+    if not session.goals.named:
         unit = session.outputs[0].unit
         what = f"result ({unit})" if unit else "result"
         return f"Goal: the {'largest' if session.goal == 'max' else 'smallest'} {what}."

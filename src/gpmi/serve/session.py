@@ -27,7 +27,8 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import missing_outputs
-from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.goals import Goals
+from gpmi.trials.outputs import Outputs
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 OPEN = ("pending", "stopped")  # the statuses of trials that can take a result: one that was stopped may go on
@@ -116,14 +117,14 @@ class Session:
         return self.reader.goal
 
     @property
-    def goals(self) -> Goals | None:
-        """The goals of the outputs; None if an experiment has one result."""
+    def goals(self) -> Goals:
+        """The goals of the outputs."""
         return self.reader.optimizer.goals
 
     @property
     def has_front(self) -> bool:
         """Whether there are several objectives, or a target: then no single trial is the best."""
-        return self.goals is not None and self.goals.single is None
+        return self.goals.single is None
 
     @cached_property
     def outputs(self) -> tuple[OutputField, ...]:
@@ -133,8 +134,7 @@ class Session:
     @property
     def result(self) -> OutputField:
         """The one result that is optimised, in a study without a front."""
-        single = None if self.goals is None else self.goals.single
-        return next(one for one in self.outputs if one.name == single)
+        return self.outputs[list(self.goals).index(self.goals.single or "")]
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
@@ -159,7 +159,7 @@ class Session:
         optimizer = self.reader.refresh()
         seq = self.reader.seq
         trials, leases = optimizer.trials, self.reader.leases()
-        missing = {} if self.goals is None else missing_outputs(trials, self.goals)
+        missing = missing_outputs(trials, self.goals)
         beside = dict(optimizer.log.annotations), dict(optimizer.log.suggested)
         return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, leases, self.outputs, missing, *beside)
 
@@ -299,7 +299,7 @@ class Session:
     def warnings(self, trial: Trial) -> list[str]:
         """Return what to check in a result that was saved: values outside their bounds."""
         found = self.reader.optimizer.outside_bounds(trial) if trial.status == "told" else []
-        return found if self.goals is not None else [f"the result{text.removeprefix('y')}" for text in found]
+        return found if self.goals.named else [f"the result{text.removeprefix('y')}" for text in found]
 
     def observe(self, x: Point, y: float | Mapping[str, float], **more: Any) -> Trial:
         """Record a value at a point that was not suggested."""

@@ -67,7 +67,7 @@ def study_body(
     """Return everything below the heading."""
     at, shown = f"/study/{session.slug}", rejected.choice or choice
     front = front_card(session, snapshot, live, at) if session.has_front else None
-    recipe = choice_card(request, session, snapshot, shown, at) if session.goals is not None else None
+    recipe = choice_card(request, session, snapshot, shown, at) if session.goals.named else None
     return joined(
         tag(
             "div",
@@ -84,7 +84,7 @@ def study_body(
 
 def table_width(session: Session) -> float:
     """Return about how wide the table of waiting trials is, in pixels: what cannot be wrapped in its columns."""
-    width = 50.0 + (144.0 if session.goals is not None else 0.0)
+    width = 50.0 + (144.0 if session.goals.named else 0.0)
     for one in (each for each in session.fields if each.varies):
         values = one.options or tuple(end for end in (one.lo, one.hi) if end is not None)
         value = max((len(word) for option in values for word in one.format(option).split()), default=0)
@@ -115,7 +115,7 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
     most = min(MAX_ROWS, max(1, MAX_CELLS // (len(session.outputs) + len(session.fields) + BESIDE)))
     waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
     nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
-    if session.goals is None:
+    if not session.goals.named:
         paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 or rejected.paste_problem else None
         table = _results_form(request, at, rejected, _waiting_table(session, snapshot, waiting, rejected), paste)
         tables = tag("div", table if waiting else nothing, id="waiting", data_live="rows")
@@ -217,11 +217,11 @@ def _table(
     labels = any(trial.label is not None for trial in trials)
     head: list[Child] = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown)]
     head += [_output_head(one) for one in session.outputs]
-    head += [tag("span", "Anything else", class_="unseen")] if session.goals is not None else []
+    head += [tag("span", "Anything else", class_="unseen")] if session.goals.named else []
     top = tag("tr", [tag("th", title, scope="col") for title in head])
     body = [_row(session, snapshot, trial, labels, rejected) for trial in trials]
     inner = tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", body)
-    table = tag("table", *inner, class_="sheet" if session.goals is None else "sheet several")
+    table = tag("table", *inner, class_="sheet" if not session.goals.named else "sheet several")
     return table if len(head) <= MAX_COLUMNS else scrollable(caption, table)
 
 
@@ -251,7 +251,7 @@ def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, 
         else tag("td", one.format(trial), data_label=one.title, class_="told-value")
         for one in outputs
     ]
-    if session.goals is not None:
+    if session.goals.named:
         link = tag("a", "Change it", href=f"/study/{session.slug}/trial/{number}", aria_label=f"Change trial {number}")
         entries.append(tag("td", fold, _no_result(number, rejected) if pending else link, class_="other"))
     return tag(
@@ -319,7 +319,7 @@ def unused_column(rejected: InvalidInput, *, reason: bool = True) -> Markup | No
 
 
 def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
-    if session.goals is None:
+    if not session.goals.named:
         title, example = "Paste a column from a spreadsheet", "4.1\n3,8\nfailed: pump stopped"
         label = f"One result per line, from the first row to the last ({count} rows)"
         hint = (

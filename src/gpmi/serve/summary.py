@@ -77,7 +77,6 @@ def _may_be_luck(session: Session, live: LiveUpdates, best: Trial) -> bool:
 
 def _best_of_each(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> list[Child]:
     """Return the number of trials on the front, and the best trial in each objective."""
-    assert session.goals is not None
     told = [trial for trial in snapshot.trials if trial.status == "told"]
     if not told:
         return [tag("p", "Nothing has been measured yet.", class_="empty")]

@@ -134,7 +134,7 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
             if one.index in questioned:
                 controls.append(hidden(f"sure-y{one.suffix}", questioned[one.index]))
         some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
-        return joined(some if session.goals is not None and action == "correct" else None, *controls)
+        return joined(some if session.goals.named and action == "correct" else None, *controls)
 
     def step() -> Markup:
         name, (lo, hi) = steps[0].title, (steps[0].lo or 1, steps[0].hi or 1)

@@ -58,7 +58,6 @@ def front_numbers(session: Session, snapshot: StudySnapshot, live: LiveUpdates) 
     now = current_front(snapshot, live)
     if now is not None and now.front is not None:
         return now.front
-    assert session.goals is not None
     return {trial.number for trial in told_front(snapshot.trials, session.goals, session.space)}
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from gpmi._support import checks
 from gpmi.storage.entries import StoredEntry
 from gpmi.trials import Outcome
-from gpmi.trials.goals import Outputs
 from gpmi.trials.outcomes import OUTPUTS
+from gpmi.trials.outputs import Outputs
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
 from gpmi.trials.costs import ENDED
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 from gpmi.trials.outcomes import details_of, stored_fields
 from gpmi.trials.trial import PREDICTIONS, fields_of_type
 
@@ -29,7 +29,7 @@ FLAGS = fields_of_type("bool")
 class ReplayedLog(Log):
     """A log whose trials come from stored entries."""
 
-    def __init__(self, space: Space, budget: int | None, goals: Goals | None = None) -> None:
+    def __init__(self, space: Space, budget: int | None, goals: Goals = MAXIMISE) -> None:
         self.space, self._first_budget = space, budget
         super().__init__(budget, goals, space.fidelity)
 
@@ -154,8 +154,7 @@ class ReplayedLog(Log):
                 self.forget(self.pending_number(number), when)
             case "corrected":
                 changed = stored_fields(content)
-                if self.goals is not None:
-                    self.goals.checked(changed.get("outputs", changed.get("y")))
+                self.goals.check(Outcome("told", **changed), None)
                 outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**changed)
                 self.check(outcome, number)
                 self.correct(number, outcome, when)
@@ -168,10 +167,7 @@ class ReplayedLog(Log):
         """Repeat a value of a curve, and the stop that was decided with it."""
         value = {name: content[name] for name in ("y", "outputs") if name in content}
         outcome, step = Outcome.from_json("told", value), checked_step(self, number, content["step"])
-        if self.goals is not None:
-            self.goals.checked(outcome.outputs or outcome.y)
-        elif outcome.outputs:
-            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals")
+        self.goals.check(outcome, None)
         if content.get("late"):  # it came after the trial had ended, or from a worker that had lost it
             return
         number = self.pending_number(number)

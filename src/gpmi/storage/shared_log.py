@@ -24,7 +24,7 @@ from gpmi.storage.platforms import own_platform
 from gpmi.storage.replayed import ReplayedLog
 from gpmi.storage.tables import StoredStudy, Transaction
 from gpmi.storage.workers import own_name
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 
 Value = TypeVar("Value")
 BATCH = 256  # entries that are replayed before Ctrl-C acts: a tenth of a second at most. Our choice
@@ -43,7 +43,7 @@ class SharedLog(ReplayedLog):
         patience: float,
         space: Space,
         budget: int | None,
-        goals: Goals | None = None,
+        goals: Goals = MAXIMISE,
     ) -> None:
         super().__init__(space, budget, goals)
         self.name = name

@@ -371,13 +371,13 @@ class StudyLog(SharedLog):
         outcome = delivery.outcome
         if delivery.number is None:
             x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
-            return Trial(self.next_number, x, origin="user", **{**vars(outcome), **self._derived(outcome)})
+            return Trial(self.next_number, x, origin="user", **{**vars(outcome), **self.goals.derived(outcome)})
         trial = self.at(delivery.number)
         if trial.status == "told" and self.lacks(trial.number, outcome):
             outcome = Outcome("told", **details_of(trial)).with_outputs(outcome)
         elif trial.status != "pending" and not (trial.status == "stopped" and outcome.status == "told"):
             return trial
-        return replace(trial, **{**vars(outcome), **self._derived(outcome)})
+        return replace(trial, **{**vars(outcome), **self.goals.derived(outcome)})
 
     def _is_orphan(self, target: Trial | int) -> bool:
         """Whether this process got the trial from a log since replaced by a copy that lacks it."""

@@ -13,7 +13,7 @@ from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front, at_target, broken_limits, missing_outputs, told_front
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, fields_of_type
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Printable(ABC):
     """A run at a prompt: lines of text, a table in a notebook, a DataFrame. Base of optimizer, study and result."""
 
     goal: Literal["max", "min"]
-    goals: Goals | None  # of the outputs; None if an evaluation has one value
+    goals: Goals  # of the outputs
     space: Space
 
     @abstractmethod
@@ -67,14 +67,14 @@ class Printable(ABC):
     def shown_front(self) -> tuple[Trial, ...]:
         """Return the front of several objectives for a summary: by the values told, which needs no model."""
         goals = self.goals
-        return () if goals is None or goals.single is not None else told_front(self.all_trials(), goals, self.space)
+        return () if goals.single is not None else told_front(self.all_trials(), goals, self.space)
 
     def __repr__(self) -> str:
         return aligned(self.summary_lines())
 
     def _repr_html_(self) -> str:
         goals, lines = self.goals, self.summary_lines()
-        if goals is not None and goals.single is None:
+        if goals.single is None:
             return front_notebook(lines, self.shown_front(), self.space, goals)
         return notebook(lines, self.all_trials(), self.space, self.goal, goals)
 
@@ -93,21 +93,19 @@ class OutputColumns:
     unmet: str = "unmet"
 
     @staticmethod
-    def of(goals: Goals | None, parameters: Iterable[str], *, fidelity: bool = False) -> OutputColumns:
+    def of(goals: Goals, parameters: Iterable[str], *, fidelity: bool = False) -> OutputColumns:
         """Return the columns beside those of the parameters. They do not depend on the order of the goals."""
-        if goals is None:
-            return OutputColumns({}, {})
         own, left_out = {*parameters}, () if fidelity else ABOUT_FIDELITY
         others = (field.name for field in fields(Trial) if field.name not in left_out)
         taken = {"number", "trial", "label", *own, *others}
-        titles = {name: _free(f"out.{name}" if name.startswith("out.") else name, taken) for name in goals}
+        titles = {name: _free(f"out.{name}" if name.startswith("out.") else name, taken) for name in goals.named}
         taken |= {*titles.values()}
         details: dict[tuple[str, str], str] = {}
-        for name in sorted(goals):
+        for name in sorted(goals.named):
             for ending, field in DETAILS.items():
                 details[field, name] = title = _free(f"{titles[name]} {ending}", taken)
                 taken.add(title)
-        ordered = {(field, name): details[field, name] for name in goals for field in DETAILS.values()}
+        ordered = {(field, name): details[field, name] for name in goals.named for field in DETAILS.values()}
         return OutputColumns(titles, ordered, _free("unmet", (taken - {"unmet"}) | own))
 
     def __iter__(self) -> Iterator[str]:
@@ -156,7 +154,7 @@ def trials_given(name: str, given: Any) -> list[Any]:
         raise TypeError(f"{name} is {shown(given)}; give a list, or the trials of a run, result.trials") from None
 
 
-def frame(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> DataFrame:
+def frame(trials: Iterable[Trial], space: Space, goals: Goals = MAXIMISE) -> DataFrame:
     """Return one row for each trial, with its number as index.
 
     First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
@@ -205,7 +203,7 @@ def notebook(
     trials: Iterable[Trial],
     space: Space,
     goal: Literal["max", "min"],
-    goals: Goals | None = None,
+    goals: Goals = MAXIMISE,
 ) -> str:
     """Return HTML with the lines and, below them, the BEST trials with a value, best first."""
     sign = 1.0 if goal == "max" else -1.0
@@ -242,13 +240,13 @@ def _recipes(trials: Sequence[Trial], space: Space) -> tuple[list[str], list[lis
     return head, [[str(trial.number), *own, *("..." for _ in more)] for trial, own in zip(trials, values, strict=True)]
 
 
-def _output_heads(goals: Goals | None) -> list[str]:
-    return ["y"] if goals is None else [shortened(name, NAME) for name in goals]
+def _output_heads(goals: Goals) -> list[str]:
+    return [shortened(name, NAME) for name in goals]
 
 
-def _output_cells(trial: Trial, goals: Goals | None) -> list[str]:
-    """Return the value of a trial, or its outputs; an output that was not measured is empty."""
-    return [_number(value) for value in ([trial.y] if goals is None else map(trial.outputs.get, goals))]
+def _output_cells(trial: Trial, goals: Goals) -> list[str]:
+    """Return the outputs of a trial; one that was not measured is empty."""
+    return [_number(trial.values.get(name)) for name in goals]
 
 
 def _measured(trials: Sequence[Trial], goals: Goals) -> list[str]:
@@ -260,14 +258,14 @@ def _number(value: float | None) -> str:
     return "" if value is None else rounded(value)
 
 
-def listing(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> str:
+def listing(trials: Iterable[Trial], space: Space, goals: Goals = MAXIMISE) -> str:
     """Return a table as text, one line for each trial: every parameter, y or the outputs, and how it ended."""
     trials, rows = list(trials), [["trial", "status", *_output_heads(goals), *names_of(space), "why"]]
-    waiting = {} if goals is None else missing_outputs(trials, goals)
+    waiting = missing_outputs(trials, goals)
     for trial in trials:
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
         why = " ".join((trial.why or "").split())
-        state = _state(trial, goals, waiting=trial.number in waiting)
+        state = _state(trial, waiting=trial.number in waiting)
         rows.append([str(trial.number), state, *_output_cells(trial, goals), *values, why])
     return columns(rows)
 
@@ -283,18 +281,17 @@ def front_listing(front: Iterable[Trial], space: Space, goals: Goals) -> str:
     return columns(rows)
 
 
-def _state(trial: Trial, goals: Goals | None, *, waiting: bool) -> str:
+def _state(trial: Trial, *, waiting: bool) -> str:
     """Return the status of a trial for a person: also whether it is infeasible, or waiting for an output.
 
     A trial on the way to the target of its fidelity has the step that it reached.
     """
     if trial.curve and trial.status in ("pending", "stopped"):
         return f"{trial.status} at {trial.curve[-1].step}"
-    if goals is None:
-        return trial.status if trial.feasible or trial.y is None else "infeasible"
     if trial.status != "told":
         return trial.status
-    return "infeasible" if broken_limits(trial) else "waiting" if waiting else "told"
+    breaks = broken_limits(trial) or any(value > 0.0 for value in trial.constraints)
+    return "infeasible" if breaks else "waiting" if waiting else "told"
 
 
 def names_of(space: Space) -> list[str]:

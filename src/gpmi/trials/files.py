@@ -28,8 +28,9 @@ from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
-from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.goals import MAXIMISE, Goals
 from gpmi.trials.outcomes import OUTPUTS, Outcome
+from gpmi.trials.outputs import Outputs
 from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ def from_frame(table: DataFrame, space: Any, goals: Mapping[str, Any] | None = N
     return _from_frame(table, Space.of(space), _goals(goals), "the table", texts=False)
 
 
-def _goals(goals: Mapping[str, Any] | None) -> Goals | None:
-    return None if goals is None else Goals.of(goals)
+def _goals(goals: Mapping[str, Any] | None) -> Goals:
+    return MAXIMISE if goals is None else Goals.of(goals)
 
 
 def check_target(path: str | Path) -> None:
@@ -150,7 +151,7 @@ def fields_in(space: Space) -> tuple[str, ...]:
     return FIELDS if space.fidelity is None else (*FIELDS, *ABOUT_FIDELITY)
 
 
-def output_columns(goals: Goals | None, space: Space) -> OutputColumns:
+def output_columns(goals: Goals, space: Space) -> OutputColumns:
     """Return the columns of the outputs beside those of a space."""
     return OutputColumns.of(goals, titles_of(space), fidelity=space.fidelity is not None)
 
@@ -168,7 +169,7 @@ def _table(run: Printable) -> tuple[list[str], list[dict[str, Any]]]:
     return ["number", *titles, *output_columns(goals, run.space).used(rows), *fields_in(run.space)], rows
 
 
-def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, Any]:
+def row_of(trial: Trial, space: Space, goals: Goals = MAXIMISE) -> dict[str, Any]:
     """Return a trial as a row of plain values, by column."""
     x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
     row: dict[str, Any] = {"number": trial.number}
@@ -190,7 +191,7 @@ def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, 
 
 
 def _trials(
-    rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, goals: Goals | None, source: str
+    rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, goals: Goals, source: str
 ) -> tuple[Trial, ...]:
     """Return the trials of rows, which come with their line numbers."""
     found = list[Trial]()
@@ -202,14 +203,14 @@ def _trials(
     return tuple(found)
 
 
-def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals | None = None) -> Trial:
+def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals = MAXIMISE) -> Trial:
     """Return the trial of a row; its number is `place` unless the row has one."""
     titles = titles_of(space)
     outputs = output_columns(goals, space)
     for title in row:
         if title not in titles and title != "number" and title not in (*fields_in(space), *FORMER_NOTES, *outputs):
             known = ", ".join([*titles, *(outputs.values.values() or ["y"])])
-            what = "is not a parameter" if goals is None else "is neither a parameter nor an output"
+            what = "is neither a parameter nor an output" if goals.named else "is not a parameter"
             raise ValueError(f"there is a column {checks.shown(title)}, which {what}; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
@@ -221,7 +222,7 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals | No
         given.get("fixed"), Mapping
     ):  # JSON turns the numbers of coordinates into texts
         given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
-    if goals is not None:
+    if outputs.values:
         given |= _output_fields(row, given, outputs, goals)
     y = given.pop("y", None)
     given = {"status": "pending" if y is None else "told", "origin": "user", **given}
@@ -267,7 +268,7 @@ def _output_fields(
     measured: Any = {name: Outputs(found[name]) for name in OUTPUTS}
     outcome = Outcome("told", **measured).checked()
     about = {name: getattr(outcome, name) for name in OUTPUTS}
-    return {"status": status, "outputs_before": first, **about, **outcome.derived(goals)}
+    return {"status": status, "outputs_before": first, **about, **goals.derived(outcome)}
 
 
 def _point(values: Mapping[str, Any], space: Space) -> Point:
@@ -414,7 +415,7 @@ def _frame(run: Printable, *, texts: bool) -> Any:
     return pandas.DataFrame(columns)
 
 
-def _from_frame(table: Any, space: Space, goals: Goals | None, source: str, *, texts: bool) -> tuple[Trial, ...]:
+def _from_frame(table: Any, space: Space, goals: Goals, source: str, *, texts: bool) -> tuple[Trial, ...]:
     if table.index.name == "trial" and "number" not in table.columns:  # of `to_dataframe`
         table = table.rename_axis("number").reset_index()
         if "label" in table.columns and "label" not in titles_of(space):  # the point has it

@@ -29,7 +29,7 @@ def missing_outputs(trials: Iterable[Trial], goals: Goals) -> dict[int, tuple[st
     told = [trial for trial in trials if trial.status == "told"]
     known: dict[bytes, set[str]] = {}
     for trial in told:
-        known.setdefault(_place(trial), set()).update(trial.outputs)
+        known.setdefault(_place(trial), set()).update(trial.values)
     wanted = [name for name, goal in goals.items() if goal is not None]
     missing = {trial.number: tuple(name for name in wanted if name not in known[_place(trial)]) for trial in told}
     return {number: names for number, names in missing.items() if names}
@@ -98,11 +98,12 @@ def found_lines(
     goals: Goals, trials: Iterable[Trial], x: Point | None, y: float | None, front: Sequence[Trial], note: str = ""
 ) -> list[Line]:
     """Return the goals and what was found: the best point (x, y) of a single objective, or the front of several."""
-    if goals.single is not None:
-        found = best_lines(goals.direction, x, y, measured=bool(goals.limits), output=goals.single)
-    else:
-        found = front_lines(front, goals, told=sum(trial.status == "told" for trial in trials), note=note)
-    return [("goals", str(goals)), *found]
+    stated = [("goals", str(goals))] if goals.named else []
+    if goals.single is None:
+        told = sum(trial.status == "told" for trial in trials)
+        return [*stated, *front_lines(front, goals, told=told, note=note)]
+    measured = bool(goals.limits) or any(trial.constraints for trial in trials)
+    return [*stated, *best_lines(goals.direction, x, y, measured=measured, output=goals.single)]
 
 
 def front_lines(front: Sequence[Trial], goals: Goals, *, told: int, note: str = "") -> list[Line]:

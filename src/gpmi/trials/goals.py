@@ -1,7 +1,8 @@
 """Goals: what each output of an evaluation is for.
 
-An evaluation measures named outputs. An output is optimised (`Max`, `Min`, `Match`), limited (`AtLeast`, `AtMost`), or
-only watched (None). `Goals` is the collection that a run has.
+An evaluation measures outputs. An output is optimised (`Max`, `Min`, `Match`), limited (`AtLeast`, `AtMost`), or only
+watched (None). `Goals` is the collection that a run has. `ValueGoal` is that of a run whose evaluations return one
+number: a single output, y, that its user does not name.
 """
 
 from __future__ import annotations
@@ -9,26 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import LARGEST
+from gpmi._support.checks import SEVERAL
 from gpmi._support.text import rounded
-from gpmi._support.types import Array, FrozenPoint
-
-
-class Outputs(FrozenPoint):
-    """Numbers by output, such as what one evaluation measured: a read-only dict."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(frozenset(self.items()))
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("the outputs of a trial cannot be changed; correct the trial, or change a copy, dict(outputs)")
-
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+from gpmi._support.types import Array
+from gpmi.trials.outcomes import Outcome, by_output, check_count, checked_details
+from gpmi.trials.outputs import Outputs, Y, checked_output, small_number
 
 
 @dataclass(frozen=True)
@@ -225,6 +216,21 @@ class Goals(Mapping[str, Goal]):
         """How the outputs of an evaluation are given, for messages."""
         return f"{{{', '.join(f'{name!r}: ...' for name in self)}}}"
 
+    @property
+    def purpose(self) -> dict[str, Any]:
+        """The goals as arguments of `Optimizer`."""
+        return {"goals": self}
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The outputs that the user named."""
+        return tuple(self)
+
+    def check_named(self, so: str) -> None:
+        """Raise unless the user named the outputs. `so` is what follows if not."""
+        if not self.named:
+            raise ValueError(f'the run has no goals, so {so}; give goals={{"yield": "max", "cost": "min"}}')
+
     def ordered(self, numbers: Mapping[str, float]) -> Outputs:
         """Return numbers by output in the order of the goals, read-only."""
         return Outputs({name: numbers[name] for name in self if name in numbers})
@@ -278,6 +284,65 @@ class Goals(Mapping[str, Goal]):
             raise ValueError(f"{checks.shown(name)} is not an output of this run; {hint}")
         return str(name)
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The outputs without which a trial has no value: the single objective; none if there are several."""
+        return () if self.single is None else (self.single,)
+
+    def outcome(self, y: Any, **details: Any) -> Outcome:
+        """Return measured outputs, validated. `noise_var` and `repeats` are one number for all, or a dict by output."""
+        details, values = dict(checked_details(details)), self.checked(y)
+        constraints = details.get("constraints")
+        if constraints is not None and checks.shape(constraints) != (0,):
+            raise ValueError(
+                f"constraints is {checks.shown(constraints)}, but the run has goals; give the output a limit, "
+                "gpmi.AtMost or gpmi.AtLeast, and tell its value with the others"
+            )
+        return Outcome(
+            "told",
+            outputs=Outputs(values),
+            output_noise_var=by_output("noise_var", details.get("noise_var", 0.0), values),
+            output_repeats=by_output("repeats", details.get("repeats", 1), values),
+        ).checked()
+
+    def corrected(
+        self, before: Outcome, y: Any, *, noise_var: Any = None, repeats: Any = None, constraints: Any = None
+    ) -> Outcome:
+        """Return an outcome with other values of some outputs. Their noise_var and repeats stay unless given."""
+        details: dict[str, Any] = {}
+        for name, given, stored, usual in (
+            ("noise_var", noise_var, before.output_noise_var, 0.0),
+            ("repeats", repeats, before.output_repeats, 1),
+        ):
+            if given is None or isinstance(given, Mapping):
+                kept = {key: stored.get(key, usual) for key in y} if isinstance(y, Mapping) else {}
+                given = {**kept, **(given or {})}
+            details[name] = given
+        return before.with_outputs(self.outcome(y, **details, constraints=constraints))
+
+    def check(self, outcome: Outcome, count: int | None) -> None:
+        """Raise unless a value fits the goals. `count` is how many constraints came with the values before."""
+        self.checked(outcome.outputs or outcome.y)
+
+    def mismatch(self, y: float | None, outputs: Mapping[str, float]) -> str | None:
+        """Return why a value of another study says nothing about these outputs; None if it does."""
+        if self.single is None and not outputs:
+            return f"has one value y, but this study has several objectives; give a list of (x, {self.example})"
+        if outputs and not any(name in self for name in outputs):
+            return f"measured {', '.join(map(repr, outputs))}, but this study measures {', '.join(map(repr, self))}"
+        return None
+
+    def derived(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the fields of a trial that follow from its outputs: y of a single objective, and the limits unmet."""
+        if not outcome.outputs:
+            return {}
+        name, outputs = self.single, outcome.outputs
+        fields: dict[str, Any] = {"outputs": self.ordered(outputs), "unmet": self.unmet(outputs)}
+        if name is None or name not in outputs:
+            return fields | {"y": None, "noise_var": 0.0, "repeats": 1}
+        noise_var, repeats = outcome.output_noise_var.get(name, 0.0), outcome.output_repeats.get(name, 1)
+        return fields | {"y": outputs[name], "noise_var": noise_var, "repeats": repeats}
+
     def to_json(self) -> list[dict[str, Any]]:
         """Return the goals as a study stores them."""
         return [
@@ -302,18 +367,53 @@ class Goals(Mapping[str, Goal]):
         return ", ".join(f"{name} ({'watched' if goal is None else goal})" for name, goal in self.pairs)
 
 
-def checked_output(name: str, value: Any) -> float:
-    """Return one measured output as a finite number that is small enough to square."""
-    return _small_number(
-        name, value, "give one finite number, leave out an output that was not measured, or call fail(x)"
-    )
+@dataclass(frozen=True)
+class ValueGoal(Goals):
+    """The goal of a run whose evaluations return one number, y: to maximise it, or to minimise it."""
 
+    @staticmethod
+    def to(direction: str) -> ValueGoal:
+        """Return the goal to maximise ("max") or to minimise y ("min")."""
+        checks.checked_goal(direction)
+        return ValueGoal(((Y, Min() if direction == "min" else Max()),))
 
-def _small_number(name: str, value: Any, remedy: str = "give one finite number") -> float:
-    result = checks.number(str(name), value, remedy)
-    if abs(result) > LARGEST:
-        raise ValueError(f"{name} is {value!r}, too large to square; give values below {LARGEST:g}, in other units")
-    return result
+    @property
+    def purpose(self) -> dict[str, Any]:
+        """The goal as an argument of `Optimizer`."""
+        return {"goal": self.direction}
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The outputs that the user named: none."""
+        return ()
+
+    def outcome(self, y: Any, **details: Any) -> Outcome:
+        """Return a value with its details, validated."""
+        return Outcome.value(y, **details)
+
+    def corrected(self, before: Outcome, y: Any, **details: Any) -> Outcome:
+        """Return an outcome with another value; details that are None stay as they are."""
+        return before.corrected(y, **details)
+
+    def check(self, outcome: Outcome, count: int | None) -> None:
+        """Raise unless a value is one number, with as many constraints as the values before."""
+        if outcome.outputs:
+            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {SEVERAL}")
+        check_count(outcome.constraints, count)
+
+    def mismatch(self, y: float | None, outputs: Mapping[str, float]) -> str | None:
+        """Return why a value of another study says nothing about y; None if it does."""
+        if y is not None:
+            return None
+        names = ", ".join(map(repr, outputs))
+        return f"measured {names}, but this study has one value; give goals=, or a list of (x, y)"
+
+    def derived(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the fields of a trial that follow from its outputs: none, y is the value itself."""
+        return {}
+
+    def __str__(self) -> str:
+        return self.direction
 
 
 def _checked_name(name: Any) -> str:
@@ -341,9 +441,12 @@ def _checked_goal(name: str, goal: Any) -> Goal:
 
 
 def _check(goal: Any, field: str) -> None:
-    object.__setattr__(goal, field, _small_number(field, getattr(goal, field)))
+    object.__setattr__(goal, field, small_number(field, getattr(goal, field)))
 
 
 def _check_optional(goal: Any, field: str) -> None:
     if getattr(goal, field) is not None:
         _check(goal, field)
+
+
+MAXIMISE = ValueGoal.to("max")  # of a run about which nothing else is said

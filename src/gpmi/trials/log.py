@@ -6,7 +6,6 @@ writes through `deliver`, `deliver_all` and `change`, and does not know which of
 
 from __future__ import annotations
 
-import math
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -21,15 +20,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import SEVERAL
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.space import FidelityColumn
 from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import MAXIMISE, Goals
 from gpmi.trials.lookup import find_trial
-from gpmi.trials.outcomes import NONE, Outcome, Outcomes, check_count, details_of
+from gpmi.trials.outcomes import Outcome, Outcomes, details_of
 from gpmi.trials.output_rows import observed_of, output_rows
+from gpmi.trials.outputs import NONE
 from gpmi.trials.trial import (
     PREDICTIONS,
     Origin,
@@ -77,10 +76,10 @@ class Log:
     """
 
     def __init__(
-        self, budget: int | None = None, goals: Goals | None = None, fidelity: FidelityColumn | None = None
+        self, budget: int | None = None, goals: Goals = MAXIMISE, fidelity: FidelityColumn | None = None
     ) -> None:
         self.budget = budget  # how many evaluations there will be in all
-        self.goals = goals  # of the outputs; None if an evaluation has one value y
+        self.goals = goals  # of the outputs
         self.fidelity = fidelity  # of the space; None if every measurement is as exact as it can be
         self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
         self.late = 0  # rises when an output came late, even if it is only watched
@@ -149,7 +148,7 @@ class Log:
             self._stopped.append(trial.number)
         elif trial.status == "rejected":
             self._rejected.append(trial.number)
-        elif trial.y is None and self.goals is not None and self.goals.single is not None:
+        elif any(name not in trial.values for name in self.goals.required):
             self._awaiting.append(trial.number)
         else:
             self._told.append(trial.number)
@@ -161,12 +160,14 @@ class Log:
 
     def _list_report(self, trial: Trial, place: int) -> None:
         """Append a value of a curve to the observations, if it is one of the few that enter the model."""
-        step, y, _ = trial.curve[place]
-        if isinstance(y, Mapping):
-            y = y.get(self.goals.single, math.nan) if self.goals is not None and self.goals.single else math.nan
-        if self.fidelity is not None and self.enters(trial, place) and not math.isnan(y):
-            self._observed.append(self.fidelity.at(self._rows[trial.number], step), y, 0.0, 1)
-            self._observed_numbers.append(trial.number)
+        report = trial.curve[place]
+        if self.fidelity is None or not self.enters(trial, place):
+            return
+        for name in self.goals.required:
+            if name in report.values:
+                row = self.fidelity.at(self._rows[trial.number], report.step)
+                self._observed.append(row, report.values[name], 0.0, 1)
+                self._observed_numbers.append(trial.number)
 
     def enters(self, trial: Trial, place: int) -> bool:
         """Whether a value of a curve enters the model: the first at or after each rung. The last, y, enters anyway."""
@@ -254,30 +255,28 @@ class Log:
 
     @property
     def unmeasured(self) -> list[str]:
-        """The objectives without any value, in a run with goals. O(n)."""
-        if self.goals is None:
-            return []
-        measured = {name for trial in self._trials.values() if trial.status == "told" for name in trial.outputs}
+        """The objectives without any value. O(n)."""
+        measured = {name for trial in self._trials.values() if trial.status == "told" for name in trial.values}
         return [name for name in self.goals.objectives if name not in measured]
 
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
         if self.fidelity is not None:
-            found = self.fidelity
+            fidelity = self.fidelity
             return observed_of(
                 row
                 for number, trial in self._trials.items()
-                for row in output_rows(name, trial, self._rows[number], found, partial(self.enters, trial))
+                for row in output_rows(name, trial, self._rows[number], fidelity, partial(self.enters, trial))
             )
-        ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
+        ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.values]
         trials = sorted(ended, key=lambda trial: trial.order or 0)
         numbers = [trial.number for trial in trials]
         x = np.array([self._rows[number] for number in numbers]) if numbers else np.empty((0, 0))
         return numbers, Observations.of(
             x,
-            np.array([trial.outputs[name] for trial in trials], dtype=float),
-            np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
-            np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
+            np.array([trial.values[name] for trial in trials], dtype=float),
+            np.array([trial.noise_of(name)[0] for trial in trials], dtype=float),
+            np.array([trial.noise_of(name)[1] for trial in trials], dtype=float),
         )
 
     @property
@@ -341,7 +340,7 @@ class Log:
     @property
     def outcomes(self) -> Outcomes | None:
         """All values and failures with their constraints; None without any failure or constraint. O(n)."""
-        named = self.goals.limits if self.goals is not None else {}
+        named = self.goals.limits
         if not self._failed and not (self._told and (named or self.count_of_constraints())):
             return None
         told, failed = [self._trials[number] for number in self._told], set(self._failed)
@@ -386,12 +385,11 @@ class Log:
     @cached_property
     def told_before_asking(self) -> int:
         """How many values were told before the first point was asked. O(1) for each, once."""
-        is_single = self.goals is not None and self.goals.single is not None
-        return sum(trial.y is not None or not is_single for trial in self._told_first())
+        return sum(all(name in trial.values for name in self.goals.required) for trial in self._told_first())
 
     def output_told_before_asking(self, name: str) -> int:
         """How many values of this output were told before the first point was asked."""
-        return sum(name in trial.outputs for trial in self._told_first())
+        return sum(name in trial.values for trial in self._told_first())
 
     def _told_first(self) -> Iterator[Trial]:
         first = takewhile(self.is_imported, self._trials.values())
@@ -448,14 +446,8 @@ class Log:
 
         `excluding` is a trial whose value it replaces.
         """
-        if outcome.status != "told":
-            return
-        if self.goals is not None:
-            self.goals.checked(outcome.outputs or outcome.y)
-        elif outcome.outputs:
-            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {SEVERAL}")
-        else:
-            check_count(outcome.constraints, self.count_of_constraints(excluding))
+        if outcome.status == "told":
+            self.goals.check(outcome, self.count_of_constraints(excluding))
 
     def correctable(self, trial: Any) -> Trial:
         """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
@@ -569,14 +561,14 @@ class Log:
             before = self._resume(number)
         if before.status == "told":
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
-            trial = self._with_end_of_curve(replace(before, **{**vars(merged), **self._derived(merged)}))
+            trial = self._with_end_of_curve(replace(before, **{**vars(merged), **self.goals.derived(merged)}))
             self._trials[number] = trial
             self._entries.append(Entry("told", number, ended, outcome))
             self.late += 1
-            if self.goals is None or any(self.goals[name] is not None for name in outcome.outputs):
+            if any(self.goals[name] is not None for name in outcome.outputs):
                 self._derive()  # but no suggestion follows from an output that is only watched
             return trial
-        trial = replace(before, **{**vars(outcome), **self._derived(outcome)}, order=self._outcomes, ended=ended)
+        trial = replace(before, **{**vars(outcome), **self.goals.derived(outcome)}, order=self._outcomes, ended=ended)
         trial = self._with_end_of_curve(trial)
         self._outcomes += 1
         self._trials[number] = trial
@@ -614,7 +606,7 @@ class Log:
         last = self.last_step(trial.number)
         assert trial.order is not None
         curve = tuple(report for report in trial.curve if report.step != last)
-        y: float | Mapping[str, float] = trial.outputs if trial.y is None or trial.outputs else trial.y
+        y: float | Mapping[str, float] = trial.outputs or trial.y or 0.0
         return replace(trial, curve=(*curve, Report(last, y, trial.order)))
 
     def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
@@ -622,7 +614,7 @@ class Log:
 
         Its prediction stays. `surprise` and `information` are reset.
         """
-        corrected = replace(self._outdated(number), **{**vars(outcome), **self._derived(outcome)})
+        corrected = replace(self._outdated(number), **{**vars(outcome), **self.goals.derived(outcome)})
         self._trials[number] = self._with_end_of_curve(corrected)
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
@@ -672,14 +664,10 @@ class Log:
     def _now(self) -> float:
         return time.time()
 
-    def _derived(self, outcome: Outcome) -> dict[str, Any]:
-        """Return the fields of a trial that follow from its outputs; none in a run without goals."""
-        return {} if self.goals is None or not outcome.outputs else outcome.derived(self.goals)
-
     def _outdated(self, number: int) -> Trial:
         old = self._trials[number]
         before, first = old.y if old.y_before is None else old.y_before, old.outputs_before
-        if self.goals is not None and old.outputs:  # the first value of every output that had one
+        if old.outputs:  # the first value of every output that had one
             first = self.goals.ordered({**old.outputs, **(first or {})})
         return replace(old, y_before=before, outputs_before=first, surprise=None, information=None, trust=None)
 

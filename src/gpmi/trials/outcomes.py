@@ -17,14 +17,11 @@ from gpmi._support.checks import LARGEST, checked_noise, checked_value
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask, Numbers, Observations
 from gpmi.gp.replicates import places_of
-from gpmi.trials.goals import Goals, Outputs, checked_output
+from gpmi.trials.outputs import NONE, Outputs, checked_output
 
 Ending: TypeAlias = Literal["told", "stopped", "failed", "rejected"]  # the status of a trial with an outcome
 
 REASON = 200  # characters of the reason for a failure that are kept: our choice, a line or two
-
-
-NONE = Outputs()  # no outputs
 
 
 class Details(TypedDict, total=False):
@@ -57,23 +54,6 @@ class Outcome:
         """Return a value with its details, validated."""
         given: Any = checked_details(details)
         return Outcome("told", y, **given).checked()
-
-    @staticmethod
-    def measured(goals: Goals, outputs: Any, **details: Unpack[Details]) -> Outcome:
-        """Return measured outputs, validated. `noise_var` and `repeats` are one number for all, or a dict by output."""
-        given, checked = checked_details(details), goals.checked(outputs)
-        constraints = given.get("constraints")
-        if constraints is not None and checks.shape(constraints) != (0,):
-            raise ValueError(
-                f"constraints is {checks.shown(constraints)}, but the run has goals; give the output a limit, "
-                "gpmi.AtMost or gpmi.AtLeast, and tell its value with the others"
-            )
-        return Outcome(
-            "told",
-            outputs=Outputs(checked),
-            output_noise_var=_by_output("noise_var", given.get("noise_var", 0.0), checked),
-            output_repeats=_by_output("repeats", given.get("repeats", 1), checked),
-        ).checked()
 
     @staticmethod
     def failure(why: str | None = None) -> Outcome:
@@ -137,21 +117,6 @@ class Outcome:
             merged[name] = Outputs({**kept, **getattr(later, name)})
         return Outcome("told", **merged)
 
-    def with_corrected(
-        self, goals: Goals, outputs: Any, *, noise_var: Any = None, repeats: Any = None, constraints: Any = None
-    ) -> Outcome:
-        """Return the outcome with other values of some outputs. Their noise_var and repeats stay unless given."""
-        kept: dict[str, Any] = {}
-        for name, given, own, usual in (
-            ("noise_var", noise_var, self.output_noise_var, 0.0),
-            ("repeats", repeats, self.output_repeats, 1),
-        ):
-            if given is None or isinstance(given, Mapping):
-                known = {key: own.get(key, usual) for key in outputs} if isinstance(outputs, Mapping) else {}
-                given = {**known, **(given or {})}
-            kept[name] = given
-        return self.with_outputs(Outcome.measured(goals, outputs, **kept, constraints=constraints))
-
     def with_more_noise(self, extra: float | Mapping[str, float]) -> Outcome:
         """Return the outcome with this variance added to its own, and to that of each output."""
         if not self.outputs:
@@ -160,15 +125,6 @@ class Outcome:
         by_name = extra if isinstance(extra, Mapping) else dict.fromkeys(self.outputs, extra)
         more = {name: self.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in self.outputs}
         return replace(self, output_noise_var=Outputs(more)).checked()
-
-    def derived(self, goals: Goals) -> dict[str, Any]:
-        """Return the fields of a trial that follow from the outputs: y of a single objective, and the limits unmet."""
-        name = goals.single
-        fields: dict[str, Any] = {"outputs": goals.ordered(self.outputs), "unmet": goals.unmet(self.outputs)}
-        if name is None or name not in self.outputs:
-            return fields | {"y": None, "noise_var": 0.0, "repeats": 1}
-        own, means = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
-        return fields | {"y": self.outputs[name], "noise_var": own, "repeats": means}
 
     def to_json(self, *, complete: bool = False) -> dict[str, Any]:
         """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
@@ -301,7 +257,7 @@ def checked_details(details: Mapping[str, Any]) -> Mapping[str, Any]:
     return details
 
 
-def _by_output(argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
+def by_output(argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
     """Return a number for each output, given as one for all or as a dict; refuse an output that has no value."""
     if not isinstance(given, Mapping):
         return Outputs(dict.fromkeys(outputs, given))

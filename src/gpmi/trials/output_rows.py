@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,11 +28,10 @@ def output_rows(
 ) -> Iterator[OutputRow]:
     """Yield the values of an output of a trial at x (d,): those of its curve that enter the model, and the last one."""
     for i, report in enumerate(trial.curve if trial.status not in ("retracted", "rejected") else ()):
-        if isinstance(report.y, Mapping) and name in report.y and enters(i):
-            yield OutputRow(report.order, trial.number, found.at(x, report.step), report.y[name])
-    if trial.status == "told" and name in trial.outputs:
-        own, means = trial.output_noise_var.get(name, 0.0), trial.output_repeats.get(name, 1)
-        yield OutputRow(trial.order or 0, trial.number, x, trial.outputs[name], own, means)
+        if name in report.values and enters(i):
+            yield OutputRow(report.order, trial.number, found.at(x, report.step), report.values[name])
+    if trial.status == "told" and name in trial.values:
+        yield OutputRow(trial.order or 0, trial.number, x, trial.values[name], *trial.noise_of(name))
 
 
 def observed_of(rows: Iterable[OutputRow]) -> tuple[list[int], Observations]:

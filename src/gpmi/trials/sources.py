@@ -19,7 +19,8 @@ from gpmi.space import Space
 from gpmi.trials.dataframe import trials_given
 from gpmi.trials.files import from_frame
 from gpmi.trials.goals import Goals
-from gpmi.trials.outcomes import NONE, Outcome, details_of
+from gpmi.trials.outcomes import Outcome, details_of
+from gpmi.trials.outputs import NONE
 from gpmi.trials.trial import Trial
 
 OTHER_COLUMNS = {"status", "noise_var", "repeats"}  # of a table of trials: it is read as such
@@ -37,9 +38,9 @@ class SourceValue(NamedTuple):
     output_noise_var: Mapping[str, float] = NONE
     output_repeats: Mapping[str, int] = NONE
 
-    def of(self, output: str | None) -> tuple[float, float, int] | None:
-        """Return the value of an output, its noise variance and its repeats; None if it has none. None: y."""
-        if output is None or not self.outputs:
+    def of(self, output: str) -> tuple[float, float, int] | None:
+        """Return the value of an output, its noise variance and its repeats; None if it has none. y stands for any."""
+        if not self.outputs:
             return None if self.y is None else (self.y, self.noise_var, self.repeats)
         if output not in self.outputs:
             return None
@@ -55,8 +56,8 @@ class EarlierStudy:
     rows: Array  # (n, d)
     inside: tuple[int, ...]  # the numbers of the values behind the rows
 
-    def observed(self, output: str | None) -> Observations:
-        """Return its values of an output, or y for None, as they were measured."""
+    def observed(self, output: str) -> Observations:
+        """Return its values of an output, as they were measured."""
         found = [(row, self.values[i].of(output)) for row, i in zip(self.rows, self.inside, strict=True)]
         known = [(row, *value) for row, value in found if value is not None]
         if not known:
@@ -79,7 +80,7 @@ def is_named(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(earlier, Mapping)
 
 
-def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[EarlierStudy, ...]:
+def sources_of(earlier: Any, space: Space, goals: Goals) -> tuple[EarlierStudy, ...]:
     """Validate the argument `earlier` of an Optimizer and return its sources, sorted by name."""
     if not earlier and (earlier is None or is_named(earlier)):
         return ()
@@ -89,14 +90,14 @@ def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[Earlier
     return tuple(_source(name, earlier[name], space, goals) for name in sorted(earlier, key=_checked_name))
 
 
-def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple[SourceValue, ...]:
+def values_of(name: str, given: Any, space: Space, goals: Goals) -> tuple[SourceValue, ...]:
     """Return the values of a source. Trials without one are left out."""
     where = f"earlier[{name!r}]"
     if isinstance(given, str | PathLike):
         remedy = "open it with gpmi.study(path), or give its trials"
         raise TypeError(f"{where} is {shown(given)}, a path, which an Optimizer does not open; {remedy}")
     if hasattr(given, "columns") and hasattr(given, "iloc"):  # a DataFrame
-        plain = goals is None and space.names is not None and not OTHER_COLUMNS & set(given.columns)
+        plain = not goals.named and space.names is not None and not OTHER_COLUMNS & set(given.columns)
         given = _rows_of(where, given, space.names or ()) if plain else from_frame(given, space, goals)
     if isinstance(given, Mapping):
         raise TypeError(f"{where} is {shown(given)}; {_LISTS}")
@@ -127,7 +128,7 @@ def _checked_name(name: Any) -> str:
     return name
 
 
-def _value(where: str, one: Any, goals: Goals | None) -> SourceValue:
+def _value(where: str, one: Any, goals: Goals) -> SourceValue:
     if isinstance(one, Trial):
         details = details_of(one)
         Outcome("told", one.y, **details).checked()
@@ -136,30 +137,21 @@ def _value(where: str, one: Any, goals: Goals | None) -> SourceValue:
     if not isinstance(one, tuple | list) or len(one) not in (2, 3):
         raise TypeError(f"{where} has {shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
     x, y, noise_var = one[0], one[1], one[2] if len(one) == 3 else 0.0
-    if goals is not None and isinstance(y, Mapping):
-        outcome = Outcome.measured(goals, y, noise_var=noise_var)
+    if isinstance(y, Mapping):
+        outcome = goals.outcome(y, noise_var=noise_var)
         return SourceValue(x, None, outputs=outcome.outputs, output_noise_var=outcome.output_noise_var)
     outcome = Outcome.value(y, noise_var=noise_var)
     return SourceValue(x, outcome.y, outcome.noise_var)
 
 
-def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals | None) -> None:
+def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals) -> None:
     """Refuse a source that measured something else than this study does."""
     for value in values:
-        if goals is None and value.y is None:
-            names = ", ".join(map(repr, value.outputs))
-            raise ValueError(
-                f"{where} measured {names}, but this study has one value; give goals=, or a list of (x, y)"
-            )
-        if goals is not None and goals.single is None and not value.outputs:
-            remedy = f"give a list of (x, {goals.example})"
-            raise ValueError(f"{where} has one value y, but this study has several objectives; {remedy}")
-        if goals is not None and value.outputs and not any(name in goals for name in value.outputs):
-            names = ", ".join(map(repr, value.outputs))
-            raise ValueError(f"{where} measured {names}, but this study measures {', '.join(map(repr, goals))}")
+        if (mismatch := goals.mismatch(value.y, value.outputs)) is not None:
+            raise ValueError(f"{where} {mismatch}")
 
 
-def _source(name: str, given: Any, space: Space, goals: Goals | None) -> EarlierStudy:
+def _source(name: str, given: Any, space: Space, goals: Goals) -> EarlierStudy:
     values = values_of(name, given, space, goals)
     _check_parameters(name, values, space)
     rows, inside, reason = [], [], ""

@@ -12,8 +12,9 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_value
 from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
-from gpmi.trials.goals import Goals, Outputs, checked_output
-from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, check_count, details_of
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import OUTPUTS, Ending, Outcome, check_count, details_of
+from gpmi.trials.outputs import NONE, Outputs, Y, checked_output
 
 # A trial is pending until it has an outcome: a value was told, it was stopped on the way to the target of its fidelity,
 # it failed, or its point was rejected. A retracted trial counts for nothing.
@@ -29,6 +30,11 @@ class Report(NamedTuple):
     step: int
     y: float | Mapping[str, float]  # the value there, or the outputs of a run with goals
     order: int  # its place among all outcomes and reports
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """What was reported, by output."""
+        return self.y if isinstance(self.y, Mapping) else {Y: self.y}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +80,17 @@ class Trial:
     curve: tuple[Report, ...] = ()
 
     @property
+    def values(self) -> Mapping[str, float]:
+        """What was measured so far, by output."""
+        return self.outputs or ({} if self.y is None else {Y: self.y})
+
+    def noise_of(self, output: str) -> tuple[float, int]:
+        """Return the noise_var and the repeats of an output."""
+        if not self.outputs:
+            return self.noise_var, self.repeats
+        return self.output_noise_var.get(output, 0.0), self.output_repeats.get(output, 1)
+
+    @property
     def feasible(self) -> bool:
         """Whether it has a value, every constraint measured with it is at most 0, and every limit holds."""
         return self.status == "told" and not self.unmet and all(value <= 0.0 for value in self.constraints)
@@ -103,7 +120,7 @@ class Trial:
             outputs_before=None if self.y_before is None else Outputs({single: self.y_before}),
         )
 
-    def adopted(self, goals: Goals | None, *, has_steps: bool) -> Trial:
+    def adopted(self, goals: Goals, *, has_steps: bool) -> Trial:
         """Return the trial as another run has it: with the outputs of its goals, or with one value y.
 
         Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
@@ -111,7 +128,7 @@ class Trial:
         if self.curve and not has_steps:
             remedy = "give it a fidelity with steps, gpmi.Fidelity(1, 52)"
             raise ValueError(f"trial {self.number} has a curve, but this space has no steps; {remedy}")
-        if goals is not None:
+        if goals.named:
             return self.with_goals(goals)
         if self.status == "told" and self.y is None:
             names = ", ".join(self.outputs)

@@ -9,8 +9,9 @@ from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.space.parameters import UNIT
 from gpmi.trials.goals import Goals
+from gpmi.trials.outputs import Y
 
-Units: TypeAlias = str | dict[str, str]  # of the result, or by output
+Units: TypeAlias = dict[str, str]  # by output
 
 
 def checked_unit(name: str, given: Any) -> str:
@@ -20,16 +21,16 @@ def checked_unit(name: str, given: Any) -> str:
     return shortened(given.strip(), UNIT)
 
 
-def checked_units(given: Any, goals: Goals | None) -> Units | None:
-    """Return the argument `units` of a run, validated: one, or units by output in a run with goals."""
+def checked_units(given: Any, goals: Goals) -> Units:
+    """Return the argument `units` of a run, validated, by output: it is one unit, or a dict in a run with goals."""
     if given is None:
-        return None
-    if goals is None:
-        return checked_unit("units", given)
+        return {}
+    if not goals.named:
+        return {Y: checked_unit("units", given)}
     if not isinstance(given, Mapping):
         name = next(iter(goals))
         raise TypeError(
             f"units is {checks.shown(given)}, but the run has goals; give units by output, {{{name!r}: '%'}}"
         )
     made = {goals.checked_name(name): checked_unit(f"units[{name!r}]", one) for name, one in given.items()}
-    return {name: made[name] for name in goals if name in made} or None
+    return {name: made[name] for name in goals if name in made}

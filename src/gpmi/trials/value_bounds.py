@@ -18,6 +18,7 @@ from gpmi._support import checks
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
+from gpmi.trials.outputs import Y
 
 _FORM = "give the smallest and the largest value that it can have, such as (0, 100), with None for a side that is open"
 
@@ -75,14 +76,14 @@ class ValueBounds:
 OPEN = ValueBounds()
 
 
-def checked_bounds(given: Any, goals: Goals | None) -> ValueBounds | dict[str, ValueBounds] | None:
-    """Return the argument `bounds` of a run, validated: a pair, or pairs by output in a run with goals."""
+def checked_bounds(given: Any, goals: Goals) -> dict[str, ValueBounds]:
+    """Return the argument `bounds` of a run, validated, by output: it is a pair, or a dict in a run with goals."""
     if given is None:
-        return None
-    if goals is None:
+        return {}
+    if not goals.named:
         if isinstance(given, Mapping):
             raise TypeError(f"bounds is {checks.shown(given)}, by output, but the run has no goals; {_FORM}")
-        return ValueBounds.of("bounds", given)
+        return {Y: ValueBounds.of("bounds", given)}
     if not isinstance(given, Mapping):
         name = next(iter(goals))
         raise TypeError(
@@ -96,7 +97,7 @@ def checked_bounds(given: Any, goals: Goals | None) -> ValueBounds | dict[str, V
                     f"bounds[{name!r}] is {bounds}, but its goal is {goals[name]}, which no value can meet or miss; "
                     "correct one of them"
                 )
-    return {name: made[name] for name in goals if name in made} or None
+    return {name: made[name] for name in goals if name in made}
 
 
 def outside(number: int, name: str, value: float, bounds: ValueBounds) -> str:

@@ -27,7 +27,7 @@ from gpmi.space.mixtures import Mixture, Triangle, mixtures_of
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import at_target, told_front
-from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
+from gpmi.trials.goals import MAXIMISE, AtMost, Goals, Match, Min, Objective
 from gpmi.trials.value_bounds import OPEN, ValueBounds
 from gpmi.views.front_view import has_bands
 
@@ -65,7 +65,7 @@ class RunView:
     budget: int | None = None
     name: str | None = None  # of a study
     identity: str | None = None  # of a study, wherever its database is
-    goals: Goals | None = None
+    goals: Goals = MAXIMISE
     analysis: FrontAnalysis | None = None  # of a run with goals; None if the model failed
     front_ledger: FrontLedger | None = None  # of a run with several objectives
     output: str | None = None  # the name of y in a run with goals; None with several objectives
@@ -102,7 +102,7 @@ class RunView:
             goals=goals,
             analysis=analysis,
             front_ledger=front_ledger,
-            output=None if goals is None else goals.single,
+            output=goals.single if goals.named else None,
             earlier=tuple(map(str, getattr(source, "earlier", ()))),
         )
 
@@ -111,7 +111,7 @@ class RunView:
     @property
     def has_front(self) -> bool:
         """Whether this is a run with several objectives, or with a target: what was found is a front."""
-        return self.goals is not None and self.goals.single is None and self.output is None
+        return self.goals.single is None and self.output is None
 
     @property
     def value_name(self) -> str:
@@ -131,7 +131,7 @@ class RunView:
     @cached_property
     def each_output(self) -> tuple[RunView, ...]:
         """The view of each output with a model, a single objective first; this view itself in a run without goals."""
-        if self.goals is None or self.parent is not None:
+        if not self.goals.named or self.parent is not None:
             return (self,)
         others = tuple(self.of_output(name) for name in self.output_names if name != self.output)
         return others if self.output is None else (self, *others)
@@ -145,7 +145,7 @@ class RunView:
         return {name: self._view(name) for name in self.output_names}
 
     def _view(self, name: str) -> RunView:
-        assert self.goals is not None and self.analysis is not None
+        assert self.analysis is not None
         known = (trial for trial in self.trials if trial.status != "told" or name in trial.outputs)
         return replace(
             self,
@@ -168,12 +168,12 @@ class RunView:
     @cached_property
     def objectives(self) -> dict[str, Objective]:
         """The outputs that are optimised; none in a run without goals."""
-        return {} if self.goals is None else self.goals.objectives
+        return self.goals.objectives if self.goals.named else {}
 
     @cached_property
     def front(self) -> tuple[Trial, ...]:
         """The trials that no other trial beats in every objective; by the values told if there is no model."""
-        if self.goals is None:
+        if not self.goals.named:
             return ()
         return told_front(self.trials, self.goals, self.space) if self.analysis is None else self.analysis.front
 
@@ -207,7 +207,7 @@ class RunView:
 
     def front_bands(self, x: str, y: str) -> FrontBands | None:
         """Return where the front of two objectives lies; None while it is unknown, and if a band were too costly."""
-        if self.front_ledger is None or self.goals is None or not has_bands(self.goals):
+        if self.front_ledger is None or not self.goals.named or not has_bands(self.goals):
             return None
         found = self.front_ledger.front_bands(x, y)
         return (
@@ -458,14 +458,12 @@ class RunView:
         return RegretHistory(np.array([float(regret.t) for regret in found]), low, median, high, floor)
 
 
-def _read(
-    source: Any, goals: Goals | None
-) -> tuple[Ledger | FrontLedger | None, FrontAnalysis | None, tuple[Event, ...]]:
+def _read(source: Any, goals: Goals) -> tuple[Ledger | FrontLedger | None, FrontAnalysis | None, tuple[Event, ...]]:
     """Return the ledger of a run and, with goals, what is known of them.
 
     If a model of an output fails, there is none of it, and an event says why: the trials are shown all the same.
     """
-    if goals is None:
+    if not goals.named:
         return source.ledger, None, ()
     try:
         ledger = source.ledger

@@ -151,7 +151,7 @@ def _earlier(top: FileTable) -> dict[str, str]:
     return found
 
 
-def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goals | None) -> Command:
+def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goals) -> Command:
     table, names = top.table("command"), tuple(parameters)
     table.allow_only(COMMAND)
     if "run" not in table.content:
@@ -211,15 +211,15 @@ def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
     return tuple(made)
 
 
-def _reading(table: Table, goals: Goals | None) -> Reading:
+def _reading(table: Table, goals: Goals) -> Reading:
     table.allow_only(VALUE)
     source = table.get("from", partial(checks.one_of, words=("last line", "match", "json")), "last line")
     if (source == "match") != ("pattern" in table.content):
         table.refuse('`from = "match"` and `pattern` belong together; give both or none')
     constraints = table.get("constraints", _texts, [])
-    pattern = table.get("pattern", text_value if goals is None else _pattern)
-    more: dict[str, Any] = {} if goals is None else _outputs(table, goals)
-    if goals is None and "outputs" in table.content:
+    pattern = table.get("pattern", _pattern if goals.named else text_value)
+    more: dict[str, Any] = _outputs(table, goals) if goals.named else {}
+    if not goals.named and "outputs" in table.content:
         table.refuse('outputs need a table [goals], as in yield = "max"; give one, or leave this out', "outputs")
     with table.at("pattern") if pattern is not None else table.at():
         return Reading(
@@ -249,11 +249,11 @@ def _outputs(table: Table, goals: Goals) -> dict[str, Any]:
     return {"outputs": own, "watched": tuple(name for name, goal in goals.items() if goal is None)}
 
 
-def _stop(table: Table, goals: Goals | None) -> stopping.Rule | None:
+def _stop(table: Table, goals: Goals) -> stopping.Rule | None:
     """Combine the rules of the table, any of which stops the run. A rule that needs no value is switched on by true."""
     table.allow_only(STOP)
     rules: list[stopping.Rule] = []
-    for name in table.content if goals is not None and goals.single is None else ():
+    for name in table.content if goals.single is None else ():
         if name not in STOP_SEVERAL:
             table.refuse(f"it is about one value, and there are several objectives; {_REMEDY}", name)
     for name, value in table.content.items():

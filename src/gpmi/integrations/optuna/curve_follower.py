@@ -18,7 +18,7 @@ from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.space import Fidelity
 from gpmi.trials import Outcome, Trial
-from gpmi.trials.goals import Outputs
+from gpmi.trials.outputs import Outputs
 from gpmi.trials.trial import Report
 
 # The trials in the model: when there are MOST, it starts again with the BEST completed ones and the LATEST of the rest.

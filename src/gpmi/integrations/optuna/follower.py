@@ -18,7 +18,8 @@ from gpmi.integrations.optuna.reports import last_values
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Outcome, Trial
-from gpmi.trials.goals import Max, Outputs
+from gpmi.trials.goals import Max
+from gpmi.trials.outputs import Outputs
 
 PREDICTIONS = (
     "origin",

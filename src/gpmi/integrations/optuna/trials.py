@@ -24,7 +24,7 @@ from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable, names_of
 from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
 from gpmi.trials.goal_summary import at_target
-from gpmi.trials.goals import Goals, Match
+from gpmi.trials.goals import MAXIMISE, Goals, Match
 
 ATTRIBUTE = "gpmi"  # user attribute: the fields of a trial as JSON
 GOALS = "gpmi:goals"  # user attribute of a study: the goals of the run
@@ -51,7 +51,7 @@ def to_optuna(run: Printable, study: Any) -> None:
     if list(study.directions) != wanted:
         what = f"direction{'s' * (len(wanted) > 1)} {', '.join(one.name for one in wanted)}"
         raise ValueError(f"study has the directions {list(study.directions)}; give one of {what}")
-    if goals is not None:
+    if goals.named:
         _note_goals(goals, study)
     distributions = _distributions(run.space)
     titles = names_of(run.space)
@@ -137,11 +137,7 @@ def from_storage(storage: str, name: str | None, space: Any = None, goals: Mappi
 
 
 def _directions(run: Printable) -> list[Any]:
-    goals = run.goals
-    if goals is not None:
-        return directions_of(goals)
-    direction = optuna.study.StudyDirection
-    return [direction.MAXIMIZE if run.goal == "max" else direction.MINIMIZE]
+    return directions_of(run.goals)
 
 
 def _note_goals(goals: Goals, study: Any) -> None:
@@ -222,15 +218,15 @@ def _opened(storage: str) -> Iterator[Any]:
 # Trials
 
 
-def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, float] | None:
+def _below_target(trial: Trial, goals: Goals, space: Space) -> dict[int, float] | None:
     """Return the values of a trial that did not reach the target of its fidelity, by step or by level from 0 on.
 
     None for any other trial. Optuna has one value for each step, so those of several objectives are left out.
     """
-    single = None if goals is None else goals.single
+    single = goals.single or ""
     is_below = trial.status == "told" and [*at_target([trial], space)] == []
     if trial.status == "stopped" or (is_below and trial.curve):
-        found = {step: y.get(single or "") if isinstance(y, Mapping) else y for step, y, _ in trial.curve}
+        found = {report.step: report.values.get(single) for report in trial.curve}
     elif is_below:
         assert space.fidelity is not None
         found = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
@@ -239,13 +235,13 @@ def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, 
     return {step: y for step, y in found.items() if y is not None}
 
 
-def _result(trial: Trial, goals: Goals | None, space: Space) -> dict[str, Any]:
+def _result(trial: Trial, goals: Goals, space: Space) -> dict[str, Any]:
     """Return the state of a trial with an outcome, its values and its constraints, as Optuna has them."""
     if (below := _below_target(trial, goals, space)) is not None:
         return {"state": _STATE.PRUNED, "intermediate_values": below}
     if trial.status != "told":
         return {"state": _STATE.FAIL}
-    if goals is None:
+    if not goals.named:
         constraints = {str(i): value for i, value in enumerate(trial.constraints)}
         return {"state": _STATE.COMPLETE, "value": trial.y, "constraints": constraints}
     values, constraints = values_of(goals, trial.outputs), constraints_of(goals, trial.outputs)
@@ -256,7 +252,7 @@ def _result(trial: Trial, goals: Goals | None, space: Space) -> dict[str, Any]:
 def _trial(frozen: Any, space: Space, named: StudyGoals | None) -> Trial:
     """Return an Optuna trial: with the fields it carries, unless it was evaluated later."""
     kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
-    goals = None if named is None else named.goals
+    goals = MAXIMISE if named is None else named.goals
     columns = output_columns(goals, space)
     carried = columns.fields(kept)["outputs"]
     if kept and not _is_outdated(frozen, kept, carried, goals):
@@ -273,13 +269,13 @@ def _trial(frozen: Any, space: Space, named: StudyGoals | None) -> Trial:
     return trial_of(row, space, frozen.number, goals)
 
 
-def _is_outdated(frozen: Any, kept: Mapping[str, Any], carried: Mapping[str, float], goals: Goals | None) -> bool:
+def _is_outdated(frozen: Any, kept: Mapping[str, Any], carried: Mapping[str, float], goals: Goals) -> bool:
     """Whether a trial was evaluated after it was exported, or was exported by a run without goals.
 
     `carried` are the outputs that it was exported with.
     """
     finished = bool(frozen.state.is_finished())
-    if goals is None or kept["status"] != "told":
+    if not goals.named or kept["status"] != "told":
         return finished and kept["status"] == "pending"
     return not carried or (finished and values_of(goals, carried) is None)
 

@@ -47,7 +47,7 @@ def groups_of(source: Any, output: str | None = None) -> dict[str, list[RunView]
 
 def _of_objective(run: RunView, output: str | None) -> RunView:
     """Return the view of one objective of a run with goals; by default of its only one."""
-    if run.goals is None:
+    if not run.goals.named:
         if output is not None:
             raise ValueError(f"output is {output!r}, but the run has no goals; leave out output")
         return run

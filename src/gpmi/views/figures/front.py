@@ -45,7 +45,6 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     The band is where the front of the two objectives lies, with probability 90 %. Dashed lines are the worst values
     that were stated as acceptable. A star is the trial through which slices and maps go.
     """
-    assert run.goals is not None
     goals = (run.objectives[x], run.objectives[y])
     trials, front = complete(at_target(run.trials, run.space), run.goals), {trial.number for trial in run.front}
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
@@ -115,7 +114,6 @@ def draw_hypervolume(ax: Axes, run: RunView, *, legend: bool = True) -> None:
 
 def draw_objective(ax: Axes, run: RunView, name: str, *, legend: bool = True) -> None:
     """Draw an output after each of its values, and the best of them so far if it is an objective."""
-    assert run.goals is not None
     goal = run.goals[name]
     told = [trial for trial in run.told if name in trial.outputs]
     y, t = shown_values(told, name, goal), np.arange(1, len(told) + 1)

@@ -53,7 +53,7 @@ def draw_parallel_front(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
     shares = [_share(axis, run.rows) for axis in axes]
     shares = [np.where(np.isfinite(share), share, -0.06) for share in shares]  # an inactive parameter: below its axis
     ticks = [_ticks(axis) for axis in axes]
-    names = list(run.goals or ())
+    names = list(run.goals.named)
     for name in names:
         y = np.array([trial.outputs.get(name, np.nan) for trial in told])
         lo, hi = (float(np.nanmin(y)), float(np.nanmax(y))) if np.isfinite(y).any() else (0.0, 0.0)

@@ -83,7 +83,6 @@ def front(source: Source, *, ax: Axes | None = None) -> Figure:
     distance from it. With `ax` there must be two objectives.
     """
     view = _front_view(source)
-    assert view.goals is not None
     pairs = pairs_of(view.goals)
     if not pairs:
         (name,) = view.objectives
@@ -322,7 +321,7 @@ def parallel(source: Source, *, ax: Axes | None = None) -> Figure:
     """
     view = _view(source, model=False)
     axes = axes_of(view.space)
-    count = len(axes) + (len(view.goals or ()) if view.has_front else 1)
+    count = len(axes) + (len(view.goals.named) if view.has_front else 1)
     with style():
         ax = ax or new_figure(max(6.4, 1.05 * count), 3.8).add_subplot()
         (draw_parallel_front if view.has_front else draw_parallel)(ax, view, axes)
@@ -416,7 +415,6 @@ def run(source: Source, f: Function | None = None, *, output: str | None = None)
 
 def _draw_run(view: RunView) -> Figure:
     """Draw the front, the hypervolume and the values of each output of a run with several objectives."""
-    assert view.goals is not None
     pairs, outputs = pairs_of(view.goals)[:3], view.output_names or tuple(view.objectives)
     has_volume = view.front_ledger is not None and view.front_ledger.reference is not None
     with style():
@@ -503,7 +501,7 @@ def _views(source: Any, output: str | None) -> list[RunView]:
     """Return the outputs to draw: the one that is named, a single objective, or all of them if there are several."""
     view = _view(source)
     if output is not None:
-        if view.goals is None:
+        if not view.goals.named:
             raise ValueError(f"output is {output!r}, but the run has no goals; leave out output")
         name = view.goals.checked_name(output)
         if name not in view.output_names:
@@ -518,7 +516,7 @@ def _views(source: Any, output: str | None) -> list[RunView]:
 def _front_view(source: Any) -> RunView:
     """Return a run with several objectives. Raise a ValueError if it has none."""
     view = _view(source, model=False)
-    if view.has_front and view.goals is not None and not complete(view.told, view.goals):
+    if view.has_front and view.goals.named and not complete(view.told, view.goals):
         raise ValueError("no trial has all objectives yet, so there is no front to draw; tell the other outputs")
     if not view.has_front:
         remedy = 'it takes goals={"yield": "max", "cost": "min"}; convergence(run) draws one objective'
@@ -558,7 +556,7 @@ def _all_labels(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:
 
 def _part(f: Function | None, view: RunView) -> Function | None:
     """Return the function of one output, where f returns a dict of them."""
-    if f is None or view.goals is None or not callable(f):
+    if f is None or not view.goals.named or not callable(f):
         return f
     whole: Callable[[Any], Any] = f
 

@@ -91,7 +91,7 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend:
 
 def draw_levels(panels: list[Axes], run: RunView) -> None:
     """Draw the limit of an output, or what is acceptable and its target, unless that is far from all that is drawn."""
-    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     lo, hi = panels[0].get_ylim()
     for value, what in measured_levels(goal):
         if 2.0 * lo - hi <= value <= 2.0 * hi - lo:

@@ -41,7 +41,7 @@ def contours(run: RunView) -> Markup | None:
     if not found:
         return None
     count = len(found[0][0].active_axes(GRID))
-    what = run.function_name if run.goals is None else "an output"
+    what = run.function_name if not run.goals.named else "an output"
     lead = f"What the model believes about {what} over pairs of parameters, while the others stay at {views[0].centre}."
     more = f" The {most} most important parameters of {count} are drawn." if count > most else ""
     outside = " With more than two parameters, most values were not observed in the plane that is drawn."
@@ -121,7 +121,7 @@ def levels_of(values: Array) -> Array:
 
 def colours_of(run: RunView, levels: Array) -> list[str]:
     """Return the colour of each level; the best is bright: the largest, the smallest, or the closest to a target."""
-    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     share = np.arange(float(len(levels) - 1)) / max(1, len(levels) - 2)
     if isinstance(goal, Match):
         away = np.abs(0.5 * (levels[1:] + levels[:-1]) - goal.target)

@@ -54,9 +54,9 @@ def _values(run: RunView) -> Markup:
     better = np.maximum if run.goal == "max" else np.minimum
     worst = -np.inf if run.goal == "max" else np.inf
     best = better.accumulate(np.where(feasible, y, worst))
-    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     name = run.value_name if run.output is None else shortened(title_of(run.output, goal), NAME)
-    is_objective = run.goals is None or run.output in run.objectives
+    is_objective = not run.goals.named or run.output in run.objectives
     has_best = np.isfinite(best) if is_objective else np.zeros(len(best), dtype=bool)
     scale = _scale_without_outliers(y, best[has_best][-1:])
     level = stated(goal)
@@ -82,7 +82,7 @@ def _values(run: RunView) -> Markup:
     after = f"It is {rounded(float(best[-1]))} after {count}." if has_best.any() else "None is feasible yet."
     marks = [(dots(np.array([16.0]), np.array([8.0]), "observed", 3.0), "a value")]
     marks += [(line(2, 8, 30, 8, "mean"), f"the {largest} so far")] if is_objective else []
-    violates = "violates a constraint" if run.goals is None else "a limit does not hold, or is not measured yet"
+    violates = "violates a constraint" if not run.goals.named else "a limit does not hold, or is not measured yet"
     marks += [(crosses(np.array([16.0]), np.array([8.0]), "failed"), violates)] if not feasible.all() else []
     what = "the worst that is acceptable" if is_objective else "the limit"
     marks += [(line(2, 8, 30, 8, "reference"), what)] if level is not None else []

@@ -20,7 +20,7 @@ def failures(run: RunView) -> Markup | None:
     infeasible = [trial for trial in run.told if not trial.feasible]
     measured = max((len(trial.constraints) for trial in run.told), default=0)
     rejected = [trial for trial in run.trials if trial.status == "rejected"]
-    limits = {} if run.goals is None else run.goals.limits
+    limits = run.goals.limits
     if not (failed or measured or rejected or (limits and run.told)):
         return None
     parts = []
@@ -51,14 +51,13 @@ def failures(run: RunView) -> Markup | None:
         chance = None if run.analysis is None else run.analysis.chance
     if chance is not None and run.recommended_row is not None:
         probability = float(chance(run.recommended_row[None])[0])
-        chances = f"{probability:.0%}" if run.goals is None else percent(probability)
+        chances = f"{probability:.0%}" if not run.goals.named else percent(probability)
         parts.append(tag("p", sentence(f"{run.centre} is believed to succeed with probability {chances}")))
     return joined(*parts)
 
 
 def _limits(run: RunView) -> list[Markup]:
     """Return how often each limit was broken, and what was measured."""
-    assert run.goals is not None
     told = [trial for trial in at_target(run.trials, run.space) if trial.status == "told"]
     broken = [broken_limits(trial) for trial in told]
     rows = []

@@ -25,7 +25,7 @@ def importance(run: RunView) -> Markup | None:
     notes = [found.note for view in run.each_output if (found := view.importances) is not None and len(found)]
     if not notes:
         return with_headings(parts)
-    what = "f" if run.goals is None else "an output"
+    what = "f" if not run.goals.named else "an output"
     return joined(
         tag(
             "p",

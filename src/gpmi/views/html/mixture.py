@@ -30,7 +30,7 @@ def mixture(run: RunView) -> Markup | None:
     found = [(view, drawn) for view in views if (drawn := [one for one in view.triangles])]
     if not found:
         return None
-    what = run.function_name if run.goals is None else "a result"
+    what = run.function_name if not run.goals.named else "a result"
     lead = f"What the model believes about {what} for each mixture. In a corner there is as much as possible of one "
     lead += f"component; on the opposite side, as little as possible. Everything else stays at {views[0].centre}."
     marks = [

@@ -14,13 +14,13 @@ NAME = 60  # characters of the name of an output in a heading, at most
 
 def with_headings(parts: Sequence[tuple[RunView, Markup]]) -> Markup:
     """Join the parts of a section, one for each output, each under the name of its output if there are several."""
-    if len(parts) == 1 and len(parts[0][0].goals or ()) <= 1:
+    if len(parts) == 1 and len(parts[0][0].goals.named) <= 1:
         return parts[0][1]
     return joined(*(one for view, html in parts for one in (heading(view), html)))
 
 
 def heading(view: RunView) -> Markup:
     """Return the name of an output and what it is for, as a heading."""
-    assert view.goals is not None and view.output is not None
+    assert view.output is not None
     words = tag("span", f" {purpose(view.goals[view.output])}", class_="muted")
     return tag("h3", shortened(view.output, NAME), words)

@@ -62,12 +62,12 @@ def found(run: RunView) -> Markup:
     if run.has_front:
         return joined(*parts, *_found_front(run))
     if best is None:
-        rules = "constraints" if run.goals is None else "limits"
+        rules = "constraints" if not run.goals.named else "limits"
         why = f"There is no value that satisfies its {rules}." if run.told else "There is no value yet."
         failed = _all_failed(run)
         return joined(*parts, tag("p", why if failed is None else sentence(failed)))
     largest = "largest" if run.goal == "max" else "smallest"
-    feasible = " feasible" if best.constraints or (run.goals is not None and run.goals.limits) else ""
+    feasible = " feasible" if best.constraints or (run.goals.limits) else ""
     label = "" if best.label is None else f", row {best.label}"
     parts += [
         tag(
@@ -92,7 +92,6 @@ def found(run: RunView) -> Markup:
 def _found_front(run: RunView) -> list[Markup]:
     """Return how large the front is, its ends and its middle as recipes side by side, and how much it covers."""
     goals, ledger = run.goals, run.front_ledger
-    assert goals is not None
     if not run.front:
         what = "has all objectives, keeps all limits and is acceptable" if run.told else "has a value"
         return [tag("p", sentence(_all_failed(run) or f"no trial {what} yet"))]
@@ -156,7 +155,7 @@ def _believed(run: RunView, ledger: Ledger) -> list[Child]:
 
 def _expected(run: RunView) -> dict[str, str]:
     """Return what is expected at the recommended point, by output; nothing while it is unknown, or without goals."""
-    if run.goals is None or run.goals.single is None or run.believed is None:
+    if not run.goals.named or run.goals.single is None or run.believed is None:
         return {}
     low, middle, high = run.believed
     sd = 0.5 * abs(high - low)
@@ -211,7 +210,7 @@ def _points(run: RunView, points: Sequence[NamedPoint]) -> Markup:
     columns = [run.values(one.x) for one in points]
     rows = [
         [tag("th", shortened(name, NAME), scope="row"), *(cell(one.outputs.get(name), "strong") for one in points)]
-        for name in run.goals or ()
+        for name in run.goals.named
     ]
     rows += [
         [tag("th", name, scope="row"), *(cell(column[j]) for column in columns)] for j, name in enumerate(run.titles)
@@ -220,7 +219,7 @@ def _points(run: RunView, points: Sequence[NamedPoint]) -> Markup:
     for one in points:
         text = "\n".join(f"{name}\t{exact(value)}" for name, value in zip(run.names, run.values(one.x), strict=True))
         buttons.append(copy_button(f"Copy {one.short or f'the {one.title} point'}", text))
-    head = ["parameter" if run.goals is None else "", *(one.title for one in points)]
+    head = ["parameter" if not run.goals.named else "", *(one.title for one in points)]
     return joined(simple_table("The points, parameter by parameter", head, rows), tag("p", buttons, class_="tools js"))
 
 
@@ -279,13 +278,13 @@ def _advice_line(run: RunView) -> Markup:
 def about(run: RunView) -> Markup:
     """Return the goal, the seed, the space, the model and the events of the run."""
     goals = [["goal", "the largest value" if run.goal == "max" else "the smallest value"]]
-    if run.goals is not None:
+    if run.goals.named:
         goals = [["goals", "\n".join(f"{name}: {purpose(goal)}" for name, goal in run.goals.items())]]
     rows = [*goals, ["seed", str(run.seed)], ["space", repr(run.space)]]
     rows += [["earlier studies", "\n".join(run.earlier)]] if run.earlier else []
     for view in run.each_output:
         if view.model is not None:
-            rows.append(["model" if run.goals is None else f"model of {view.output}", repr(view.model)])
+            rows.append(["model" if not run.goals.named else f"model of {view.output}", repr(view.model)])
     cells = [[tag("th", name, scope="row"), tag("td", text, class_="words lines")] for name, text in rows]
     parts = [simple_table("The run", ["", ""], cells)]
     if run.events:

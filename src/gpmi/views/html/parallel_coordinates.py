@@ -49,7 +49,7 @@ def parallel_coordinates(run: RunView) -> Markup | None:
 
 def _front_lines(run: RunView, axes: list[Axis]) -> Markup:
     """Return a line through the coordinates and the outputs of each trial. Those on the front are emphasised."""
-    told, front, names = run.told, {trial.number for trial in run.front}, list(run.goals or ())
+    told, front, names = run.told, {trial.number for trial in run.front}, list(run.goals.named)
     outputs = [(name, np.array([trial.outputs.get(name, np.nan) for trial in told])) for name in names]
     x, places, frame, width = _columns(run, axes, outputs)
     chosen = [i for i, trial in enumerate(told) if trial.number in front]

@@ -38,7 +38,7 @@ def slices(run: RunView) -> Markup | None:
 
 def _lead(run: RunView, views: Sequence[RunView]) -> tuple[Markup, Markup]:
     """Return what the pictures show, and the meaning of their marks."""
-    count, what = len(views[0].active_axes(POINTS)), run.function_name if run.goals is None else "an output"
+    count, what = len(views[0].active_axes(POINTS)), run.function_name if not run.goals.named else "an output"
     text = f"How {what} changes with one parameter while the others stay at {views[0].centre} (the star). "
     text += "The curves hold at these other settings; at others they may differ."
     mixed = " and ".join(", ".join(one.names) for one in run.mixtures)
@@ -75,14 +75,14 @@ def _figures(run: RunView, curves: list[Curve]) -> Markup:
     observed = [trial.y or 0.0 for trial in run.told] if alone else []
     values = np.concatenate([*(bounds.ravel() for _, _, bounds in curves), observed, _levels(run)])
     y = fitted(values, HEIGHT - BOTTOM, TOP, wide=np.inf)
-    several = run.goals is not None and len(run.goals) > 1
+    several = run.goals.named and len(run.goals) > 1
     drawn = [_slice(run, y, alone, *curve) for curve in curves]
     return tag("div", drawn, class_="figures small" if several else "figures")
 
 
 def _levels(run: RunView) -> list[float]:
     """Return the limit of an output, or what is acceptable and its target, unless that is far from all its values."""
-    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     y = np.array([trial.y for trial in run.told], dtype=float)
     if not len(y):
         return []
@@ -121,6 +121,6 @@ def _slice(run: RunView, y: Scale, alone: bool, axis: Axis, rows: Array, bounds:
     return figure(
         chart.svg(
             f"{f} along {axis.name}",
-            f"{span}; {'the recommended value' if run.goals is None else run.centre_name} is {value}.",
+            f"{span}; {'the recommended value' if not run.goals.named else run.centre_name} is {value}.",
         )
     )

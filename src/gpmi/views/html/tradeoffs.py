@@ -17,7 +17,6 @@ def tradeoffs(run: RunView) -> Markup | None:
     """Return the front of a run with several objectives; None for any other run. One with a target has one point."""
     if not run.has_front or not run.told or len(run.objectives) < 2:
         return None
-    assert run.goals is not None
     goals = run.goals
     if not complete(run.told, goals):
         return _words(run, goals)
@@ -63,7 +62,6 @@ def compared(run: RunView) -> str:
 
 def recipe_of(run: RunView, trial: Trial) -> Recipe:
     """Return a trial in words, for its point in a picture."""
-    assert run.goals is not None
     outputs = [(shortened(name, NAME), shown(trial.outputs.get(name)) or "not measured") for name in run.goals]
     units = {axis.name: axis.unit for axis in run.axes(2)}
     x = [

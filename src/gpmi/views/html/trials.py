@@ -45,10 +45,10 @@ def trials_table(
     labels = any(trial.label is not None for trial in run.trials)
     measured = max((len(trial.constraints) for trial in run.trials), default=0)
     constraints = ["constraint"] if measured == 1 else [f"constraint {i + 1}" for i in range(measured)]
-    outputs = [run.value_name, *constraints] if run.goals is None else list(run.goals)
+    outputs = [run.value_name, *constraints] if not run.goals.named else list(run.goals)
     head = ["trial", *(["row"] if labels else []), *run.titles, *outputs]
     if not anchor:
-        head += ["status", *(["limit broken"] if run.goals is not None and run.goals.limits else [])]
+        head += ["status", *(["limit broken"] if run.goals.limits else [])]
         head += ["front"] if run.has_front else ["mu", "sd"]
     rows = [_row(run, trial, labels, measured, brief=bool(anchor)) for trial in some]
     body = [
@@ -80,7 +80,7 @@ def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool
     row = [tag("th", str(trial.number), scope="row")]
     row += [cell(trial.label)] if labels else []
     row += [cell(value) for value in run.shown_values(trial)]
-    if run.goals is None:
+    if not run.goals.named:
         constraints = [*trial.constraints, *[None] * measured][:measured]
         row += [cell(value) for value in (trial.y, *constraints)]
     else:
@@ -89,13 +89,13 @@ def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool
     if not brief:
         at = f" at step {trial.curve[-1].step}" if trial.curve and trial.status in ("pending", "stopped") else ""
         row.append(tag("td", trial.status + at))
-        if run.goals is not None and run.goals.limits:
+        if run.goals.limits:
             row.append(tag("td", broken_words(trial, run.goals), class_="line"))
         if run.has_front:
             row.append(tag("td", "yes" if trial.number in run.front_numbers else ""))
         else:
             row += [_estimate(value, trial.sd) for value in (trial.mu, trial.sd)]
-    words = note(trial) if run.goals is None else output_note(trial, run.goals)
+    words = note(trial) if not run.goals.named else output_note(trial, run.goals)
     return [*row, tag("td", trial.origin), tag("td", words, class_="words")]
 
 
