@@ -33,18 +33,18 @@ class Conditioned:
     def columns(self, z: Array) -> Array:
         """Return V = L^-1 k(x, z) (n, m) of the posterior at points z of f. O(n^2 m); the last ones are cached."""
         key = z.tobytes()
-        found = self._cache.pop(key, None)
-        if found is None:
-            found = self.posterior.whiten(self.at(z))
-            room = _CACHED - found.size
+        columns = self._cache.pop(key, None)
+        if columns is None:
+            columns = self.posterior.whiten(self.at(z))
+            room = _CACHED - columns.size
             for oldest in list(self._cache):
-                if sum(one.size for one in list(self._cache.values())) <= room:
+                if sum(cached.size for cached in list(self._cache.values())) <= room:
                     break
                 self._cache.pop(oldest, None)
             if room < 0:
-                return found
-        self._cache[key] = found  # last: the one that was used last is dropped last
-        return found
+                return columns
+        self._cache[key] = columns  # last: the one that was used last is dropped last
+        return columns
 
     def __reduce__(self) -> tuple[type[Conditioned], tuple[Posterior, float]]:
         return Conditioned, (self.posterior, self.number)  # a copy needs no cache
@@ -104,16 +104,16 @@ class ConditionedKernel(Kernel):
         return pull(np.zeros(len(x)), np.ones(len(x)))[:, :-1]
 
     def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
-        given, known = self.given, self.given.posterior
-        k, pull_k = known.kernel.with_input_pullback(given.at(x), given.at(z))
-        to_data, pull_data = known.kernel.with_input_pullback(given.at(x), known.x)
+        given, posterior = self.given, self.given.posterior
+        k, pull_k = posterior.kernel.with_input_pullback(given.at(x), given.at(z))
+        to_data, pull_data = posterior.kernel.with_input_pullback(given.at(x), posterior.x)
         w = given.columns(z)
 
         def pulled(weights: Array) -> Array:
-            smoother = known.factor.solve_transposed(w)  # C^-1 k(X, z), (n, m)
+            smoother = posterior.factor.solve_transposed(w)  # C^-1 k(X, z), (n, m)
             return (pull_k(weights) - pull_data(weights @ smoother.T))[:, :-1]
 
-        return k - known.factor.solve(to_data.T).T @ w, pulled
+        return k - posterior.factor.solve(to_data.T).T @ w, pulled
 
     def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return self(x, x), lambda w: np.empty(0)

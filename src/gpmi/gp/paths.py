@@ -70,14 +70,14 @@ def _blurred(covariance: Array, blur_var: Array, prior: Array, least: float = 1.
 
     It is `least`, or ten times more until that is enough, up to LARGEST_NUGGET of the prior variance (k,). O(k^3).
     """
-    more = least
+    times = least
     while True:
-        block = covariance + np.diag(more * blur_var)
+        block = covariance + np.diag(times * blur_var)
         try:
-            return Factor.empty().append_block(np.empty((0, len(block))), block, prior)[0], more
+            return Factor.empty().append_block(np.empty((0, len(block))), block, prior)[0], times
         except NotPositiveDefinite:
-            more *= 10.0
-            if more * _BLUR_VAR > 2.0 * LARGEST_NUGGET:  # more than rounding above it
+            times *= 10.0
+            if times * _BLUR_VAR > 2.0 * LARGEST_NUGGET:  # more than rounding above it
                 raise
 
 
@@ -95,8 +95,8 @@ class PathSampler(NamedTuple):
         """Build the sampler of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
         v = posterior.whiten(z) if posterior.n else np.empty((0, len(z)))
         blur = _BLUR * np.sqrt(posterior.kernel.diagonal(z))
-        factor, more = _blurred(posterior.kernel(z, z) - v.T @ v, blur**2, posterior.kernel.diagonal(z))
-        return PathSampler(posterior, z, blur * math.sqrt(more), factor, v)
+        factor, times = _blurred(posterior.kernel(z, z) - v.T @ v, blur**2, posterior.kernel.diagonal(z))
+        return PathSampler(posterior, z, blur * math.sqrt(times), factor, v)
 
     def is_uncertain_at(self, probes: Array) -> bool:
         """Return whether the sd of f at a probe of (m, d) exceeds _OPEN prior sd even with f known at z. O(K^2 m)."""
@@ -261,13 +261,13 @@ def _of_levels(base: Features, kernel: Levels) -> Features:
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
         rows, levels = root[kernel.levels(z)], kernel.levels(z)
-        own = (rows[:, :, None] * phi[:, None, :]).reshape(len(z), count * phi.shape[1])
+        products = (rows[:, :, None] * phi[:, None, :]).reshape(len(z), count * phi.shape[1])
 
         def pulled(w: Array) -> Array:
-            parts = w[:, : own.shape[1]].reshape(len(z), count, phi.shape[1])
+            parts = w[:, : products.shape[1]].reshape(len(z), count, phi.shape[1])
             return pull(np.einsum("ij,ijk->ik", rows, parts))
 
-        return np.concatenate([own, constants[levels]], axis=1), pulled
+        return np.concatenate([products, constants[levels]], axis=1), pulled
 
     return features
 
@@ -277,13 +277,13 @@ def _conditioned(base: Features, given: Conditioned) -> Features:
 
     A = k(z, X) C^-1, C = k(X, X) + noise. Their products add up to k(z, z') - A k(X, z') (Matheron's rule).
     """
-    known = given.posterior
-    noise = np.diag(np.sqrt(known.noise + known.jitter))
-    right = np.concatenate([-base(known.x)[0], noise], axis=1)
-    solved = known.factor.solve_transposed(known.factor.solve(right))  # (n, F + n)
+    posterior = given.posterior
+    noise = np.diag(np.sqrt(posterior.noise + posterior.jitter))
+    right = np.concatenate([-base(posterior.x)[0], noise], axis=1)
+    solved = posterior.factor.solve_transposed(posterior.factor.solve(right))  # (n, F + n)
 
     def features(z: Array) -> tuple[Array, Pullback]:
-        k, pull_k = known.kernel.with_input_pullback(given.at(z), known.x)
+        k, pull_k = posterior.kernel.with_input_pullback(given.at(z), posterior.x)
         phi, pull = base(given.at(z))
         whole = k @ solved
         whole[:, : phi.shape[1]] += phi

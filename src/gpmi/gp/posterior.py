@@ -180,8 +180,8 @@ class Posterior:
                 raise
             singular = True
         if singular and self.nugget < LARGEST_NUGGET:
-            more = NUGGET if self.nugget == 0.0 else min(10.0 * self.nugget, LARGEST_NUGGET)
-            return self._with_nugget(more)._extend(x, y, noise)
+            nugget = NUGGET if self.nugget == 0.0 else min(10.0 * self.nugget, LARGEST_NUGGET)
+            return self._with_nugget(nugget)._extend(x, y, noise)
         whitened, values = np.concatenate([self.whitened, np.zeros(k)]), np.concatenate([self.y, np.zeros(k)])
         means = self.prior_mean(x).tolist()
         for s in range(old, old + k):  # whitened_s = (y_s - mean - L_s,<s . whitened_<s) / L_ss
@@ -197,8 +197,8 @@ class Posterior:
     def _factor_with(self, x: Array, variance: Array, noise: Array, jitter: Array) -> tuple[Factor, bool]:
         """Return the factor with rows for x (k, d), where f has variance (k,), and whether a pivot had to be lifted."""
         if len(x) == 1:
-            own = float(variance[0]) + float(noise[0]) + float(jitter[0])
-            factor, added = self.factor.append_solved(self.whiten(x)[:, 0] if self.n else np.empty(0), own)
+            pivot = float(variance[0]) + float(noise[0]) + float(jitter[0])
+            factor, added = self.factor.append_solved(self.whiten(x)[:, 0] if self.n else np.empty(0), pivot)
             return factor, added > 0.0
         cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
         block = np.array(self.kernel(x, x))
@@ -306,8 +306,8 @@ class Posterior:
     def moments(self, z: Array) -> Moments:
         """Return mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
         mu, var, gradient = self.with_pullback(self._points("z", z))
-        one, zero = np.ones(len(mu)), np.zeros(len(mu))
-        return Moments(mu, var, gradient(one, zero), gradient(zero, one))
+        ones, zeros = np.ones(len(mu)), np.zeros(len(mu))
+        return Moments(mu, var, gradient(ones, zeros), gradient(zeros, ones))
 
     @one_blas_thread
     def covariance(self, z: Array, other: Array | None = None) -> Array:
@@ -338,10 +338,10 @@ class Posterior:
         O(n) where it is read off the factor. For merged observations see `condition_merged`.
         """
         pivot, surprise = self.factor.diagonal, self.whitened
-        own = OneStepAhead(self.y - pivot * surprise, self._var_of_rows, pivot, surprise)
+        rows = OneStepAhead(self.y - pivot * surprise, self._var_of_rows, pivot, surprise)
         if self.replicates is None:
-            return own
-        return self.replicates.ahead.then(OneStepAhead(*(part[self.replicates.rows :] for part in own)))
+            return rows
+        return self.replicates.ahead.then(OneStepAhead(*(part[self.replicates.rows :] for part in rows)))
 
     @cached_property
     def _var_of_rows(self) -> Array:
@@ -396,8 +396,8 @@ class Posterior:
         """The repair that kept C positive definite, if one was needed."""
         if self.nugget == 0.0:
             return ()
-        more = f"{self.nugget:.0e} of the prior variance was added to the noise variance of every observation"
-        return (Event("jitter", f"C was singular because exact observations lie close to each other: {more}"),)
+        repair = f"{self.nugget:.0e} of the prior variance was added to the noise variance of every observation"
+        return (Event("jitter", f"C was singular because exact observations lie close to each other: {repair}"),)
 
     def _points(self, name: str, points: Array) -> Array:
         """Return the points as a finite (m, d) array of the right d."""

@@ -116,8 +116,8 @@ def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array
         if np.array_equal(last.x[filled], posterior.x[s]) and last.noise[filled] == posterior.noise[s]:
             return blocks, last.v[filled]  # already computed, for instance while the point was pending
         last = _empty_block(posterior, len(z))  # another version has written here: copy our rows to a new block
-        for own, theirs in ((last.v, blocks[-1].v), (last.x, blocks[-1].x), (last.noise, blocks[-1].noise)):
-            own[:filled] = theirs[:filled]
+        for ours, theirs in ((last.v, blocks[-1].v), (last.x, blocks[-1].x), (last.noise, blocks[-1].noise)):
+            ours[:filled] = theirs[:filled]
         blocks = (*blocks[:-1], last)
     above = [*(block.v for block in blocks[:-1]), last.v[:filled]]
     v = next_row(posterior.kernel(posterior.x[s : s + 1], z)[0], posterior.factor.row(s), above)
@@ -130,21 +130,21 @@ def _with_rows(
     blocks: tuple[_Block, ...], begin: int, posterior: Posterior, z: Array
 ) -> tuple[tuple[_Block, ...], Array]:
     """Return the blocks with all rows of V from `begin` on appended, and those rows. O(n^2 m), by matrix products."""
-    own: list[_Block] = []
+    filled: list[_Block] = []
     start = 0
     for block in blocks:  # cut the last one after our rows, so that another can follow
         rows = min(len(block.v), begin - start)
-        own += [_Block(block.v[:rows], block.x[:rows], block.noise[:rows], rows)] if rows else []
+        filled += [_Block(block.v[:rows], block.x[:rows], block.noise[:rows], rows)] if rows else []
         start += rows
     lower, x = posterior.factor.rows(begin), posterior.x[begin:]
     v = np.empty((len(x), len(z)))
     for part in chunks(len(z), posterior.n):
         right, start = posterior.kernel(x, z[part]), 0
-        for block in own:
+        for block in filled:
             right -= lower[:, start : start + len(block.v)] @ block.v[:, part]
             start += len(block.v)
         v[:, part] = solve_lower(lower[:, begin:], right)
-    return (*own, _Block(v, x, posterior.noise[begin:], len(x))), v
+    return (*filled, _Block(v, x, posterior.noise[begin:], len(x))), v
 
 
 def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:
@@ -268,8 +268,8 @@ def lazy_argmax(
     mu = np.empty(m)
     bound = np.full(m, np.inf) if bound is None else bound.copy()
     for part in chunks(m, posterior.n):
-        mu[part], one = _mean_and_bound(posterior, z[part])
-        bound[part] = np.minimum(bound[part], one)
+        mu[part], from_one_value = _mean_and_bound(posterior, z[part])
+        bound[part] = np.minimum(bound[part], from_one_value)
     blur = RoundingError.of(posterior, z)
     upper = blur.upper(index, mu, bound)
     allowed = np.ones(m, dtype=bool) if excluded is None else ~excluded

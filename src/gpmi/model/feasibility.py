@@ -76,7 +76,8 @@ class Feasibility:
         """Return the requirements that each of the constraints is at most 0."""
         limits, requirements = outcomes.limits, []
         if limits is None:
-            limits = tuple(Observations.of(outcomes.told, np.ascontiguousarray(one)) for one in outcomes.constraints.T)
+            columns = np.ascontiguousarray(outcomes.constraints.T)
+            limits = tuple(Observations.of(outcomes.told, column) for column in columns)
         for i, observed in enumerate(limits):
             if len(observed) == 0:
                 continue

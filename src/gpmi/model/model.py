@@ -135,10 +135,10 @@ class Model:
             if _needs_merging(posterior, observed, s):
                 anchor = posterior = posterior.compacted()
                 members = tuple(member.compacted() for member in members)
-            one = warped(observed.part(s, s + 1), self.prior.warp)
-            posterior = posterior.condition(one.x[0], one.y, noise_variances(one, posterior.noise_var))
+            value = warped(observed.part(s, s + 1), self.prior.warp)
+            posterior = posterior.condition(value.x[0], value.y, noise_variances(value, posterior.noise_var))
             members = tuple(
-                member.condition(one.x[0], one.y, noise_variances(one, member.noise_var)) for member in members
+                member.condition(value.x[0], value.y, noise_variances(value, member.noise_var)) for member in members
             )
         return (
             self if posterior is self.posterior else replace(self, anchor=anchor, posterior=posterior, members=members)
@@ -232,8 +232,8 @@ class Model:
         that probably succeeds, or else the one most likely to succeed. Computed once for each part.
         """
         if space.fixed_coordinates not in self._best_in:
-            found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._best_in[space.fixed_coordinates] = found
+            row = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
+            self._best_in[space.fixed_coordinates] = row
         return self._best_in[space.fixed_coordinates]
 
     @cached_property
@@ -260,8 +260,8 @@ class Model:
         ends = self.warp.inverse(np.array([low, high]))
         slopes = np.exp(-self.warp.log_slope(ends))
         below, above = np.minimum(z - low, 0.0), np.maximum(z - high, 0.0)
-        found: Array = self.warp.inverse(inside) + below * slopes[0] + above * slopes[1]
-        return found
+        y: Array = self.warp.inverse(inside) + below * slopes[0] + above * slopes[1]
+        return y
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """Return the median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""

@@ -102,13 +102,13 @@ def _limited(name: str, observed: Observations, most: int) -> tuple[Observations
     if n <= most:
         return observed, []
     rows = subset(observed.y, most)
-    some = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
-    return some, [Event("source subset", f"{len(some)} of the {n} values of {name!r} are used")]
+    subsample = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
+    return subsample, [Event("source subset", f"{len(subsample)} of the {n} values of {name!r} are used")]
 
 
 def summaries(sources: Iterable[EarlierStudy], output: str, model: Model | None) -> tuple[SourceSummary, ...]:
     """Return what the model of an output makes of the sources; None: there is no model yet."""
-    found = []
+    result = []
     correlations = {} if model is None else correlations_of(model)
     for source in sources:
         observed = source.observed(output)
@@ -119,8 +119,8 @@ def summaries(sources: Iterable[EarlierStudy], output: str, model: Model | None)
             reason = "not compared yet"
         elif correlation is None:
             reason = "ignored, because the values here are predicted better without it"
-        found.append(SourceSummary(source.name, len(observed), correlation, reason))
-    return tuple(found)
+        result.append(SourceSummary(source.name, len(observed), correlation, reason))
+    return tuple(result)
 
 
 def correlations_of(model: Model) -> Mapping[str, float]:

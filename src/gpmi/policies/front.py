@@ -122,11 +122,11 @@ def _local_bounds(rank: Numbers) -> tuple[Numbers, Numbers]:
     bound = np.zeros((m, capacity), dtype=np.intp)  # bound[j] = points[defining[j], j]
     defining = np.empty((m, capacity), dtype=np.intp)  # rows of `points`
     defining[:, 0] = np.arange(n, n + m)
-    own = np.arange(m)
+    axes = np.arange(m)
     for number, p in enumerate(rank):
         below = np.flatnonzero(np.logical_and.reduce(bound[:, :count] < p[:, None], axis=0))
         z = points[defining[:, below]]  # (m, len(below), m)
-        z[own, :, own] = infinity
+        z[axes, :, axes] = infinity
         parent, j = np.nonzero(p[:-1] < np.minimum.reduce(z, axis=0)[:, :-1])
         new, parent = np.arange(count, count + len(j)), below[parent]
         count += len(j)

@@ -138,17 +138,17 @@ class HypervolumeImprovement:
     def _open(self) -> tuple[Boxes, ...]:
         """The boxes that Z can reach: where there is a target, Z <= 0."""
         able = np.array([np.inf if target is None else 0.0 for target in self.targets])
-        masks = [np.all(one.lower < able, axis=1) for one in self.boxes]
-        return tuple(Boxes(one.lower[mask], one.upper[mask]) for one, mask in zip(self.boxes, masks, strict=True))
+        masks = [np.all(boxes.lower < able, axis=1) for boxes in self.boxes]
+        return tuple(Boxes(b.lower[mask], b.upper[mask]) for b, mask in zip(self.boxes, masks, strict=True))
 
     @cached_property
     def _count(self) -> int:
-        return sum(len(one) for one in self._open)
+        return sum(map(len, self._open))
 
     @cached_property
     def _draws(self) -> list[slice]:
         """The boxes of each draw, among those of all draws."""
-        ends = np.cumsum([0, *(len(one) for one in self._open)]).tolist()
+        ends = np.cumsum([0, *map(len, self._open)]).tolist()
         return [slice(begin, end) for begin, end in pairwise(ends)]
 
     @cached_property
@@ -170,7 +170,7 @@ class _Sides:
     def of(boxes: tuple[Boxes, ...], i: int, target: float | None) -> _Sides:
         """Collect the sides of boxes along objective i. O(b log b)."""
         limit = np.inf if target is None else 0.0  # no Z is above it
-        ends = [np.unique(np.append(one.lower[:, i], one.upper[:, i])) for one in boxes]
+        ends = [np.unique(np.append(b.lower[:, i], b.upper[:, i])) for b in boxes]
         edges = [values[values < limit] for values in ends]
         first = np.cumsum([0, *map(len, edges)])
         lower = [np.searchsorted(e, b.lower[:, i]) + k for e, b, k in zip(edges, boxes, first[:-1], strict=True)]

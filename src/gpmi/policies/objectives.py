@@ -57,8 +57,8 @@ class Standing:
     @property
     def known_outputs(self) -> Array:
         """The outputs at the points that count, as the model has them, averaged over the draws, (n', k)."""
-        known: Array = self.outputs.mean(axis=0)[self.feasible]
-        return known
+        outputs: Array = self.outputs.mean(axis=0)[self.feasible]
+        return outputs
 
     @property
     def fronts(self) -> list[Array]:
@@ -139,12 +139,12 @@ class Scalarised(JointPolicy):
         return self._score(standing)
 
     def level(self, standing: Standing) -> float:
-        known = standing.values[:, standing.feasible].mean(axis=0)
-        return 0.0 if len(known) == 0 else float(self._score(standing).of_values(known).max())
+        values = standing.values[:, standing.feasible].mean(axis=0)
+        return 0.0 if len(values) == 0 else float(self._score(standing).of_values(values).max())
 
     def _score(self, standing: Standing) -> DirectionScore:
-        known = standing.values[:, standing.feasible].mean(axis=0)
-        front = known[non_dominated(known)] if len(known) else known
+        values = standing.values[:, standing.feasible].mean(axis=0)
+        front = values[non_dominated(values)] if len(values) else values
         span = np.ptp(np.concatenate([front, standing.reference[None]]), axis=0)
         seed = [int(standing.state.t), *standing.stream]
         direction = random_direction(len(span), np.random.default_rng(seed))
@@ -174,9 +174,9 @@ class Utility(JointPolicy):
     def joint_score(self, standing: Standing) -> JointScore:
         from gpmi._support.sobol import sobol  # scipy.stats is large
 
-        known = self.of(standing, standing.known_outputs)
+        utilities = self.of(standing, standing.known_outputs)
         draws = _normal_quantiles(sobol(len(standing.names), SAMPLES.bit_length() - 1, (0,)))
-        best, spread = (float(known.max()), float(np.ptp(known))) if len(known) else (0.0, 1.0)
+        best, spread = (float(utilities.max()), float(np.ptp(utilities))) if len(utilities) else (0.0, 1.0)
         return UtilityScore(self, standing, draws, best, SMOOTH * (spread or 1.0))
 
     def of(self, standing: Standing, y: Array) -> Array:
@@ -218,7 +218,7 @@ class UtilityScore:
                 high, low = moments[0].copy(), moments[0].copy()
                 high[i] += step
                 low[i] -= step
-                pair = [(one, sd) if slope is by_mu else (mean, one) for one in (high, low)]
+                pair = [(shifted, sd) if slope is by_mu else (mean, shifted) for shifted in (high, low)]
                 slope[i] = (self._log(*pair[0]) - self._log(*pair[1])) / (2.0 * step)
         by_var = by_sd / (2.0 * sd)
         return (
@@ -263,8 +263,8 @@ class Weights(JointPolicy):
     def joint_score(self, standing: Standing) -> JointScore:
         by_name = self._by_name(standing.names)
         weights = np.array([by_name[name] for name in standing.names])
-        known = standing.values.mean(axis=0)[standing.feasible] @ weights
-        best = float(known.max()) if len(known) else -np.inf
+        sums = standing.values.mean(axis=0)[standing.feasible] @ weights
+        best = float(sums.max()) if len(sums) else -np.inf
         return WeightedScore(weights, standing.targets, best if np.isfinite(best) else 0.0)
 
     def _by_name(self, names: Sequence[str]) -> dict[str, float]:
@@ -295,17 +295,17 @@ class WeightedScore:
     def with_derivatives(self, mu: Array, var: Array) -> tuple[Array, Array, Array]:
         from scipy.special import ndtr
 
-        mean, own = mu.mean(axis=0), np.maximum(var[0], TINY)
-        z, spread = mean.copy(), own.copy()
+        mean, variance = mu.mean(axis=0), np.maximum(var[0], TINY)
+        z, spread = mean.copy(), variance.copy()
         z_by_mu, s_by_mu = np.ones_like(mean), np.zeros_like(mean)
         z_by_var, s_by_var = np.zeros_like(mean), np.ones_like(mean)
         for i, target in enumerate(self.targets):
             if target is not None:
-                off, sd = mean[i] - target, np.sqrt(own[i])
+                off, sd = mean[i] - target, np.sqrt(variance[i])
                 density, inside = pdf(off / sd), 2.0 * ndtr(off / sd) - 1.0
                 z[i] = -(2.0 * sd * density + off * inside)  # -E|y - t|
                 z_by_mu[i], z_by_var[i] = -inside, -density / sd
-                spread[i] = np.maximum(off**2 + own[i] - z[i] ** 2, TINY)
+                spread[i] = np.maximum(off**2 + variance[i] - z[i] ** 2, TINY)
                 s_by_mu[i], s_by_var[i] = 2.0 * off - 2.0 * z[i] * z_by_mu[i], 1.0 - 2.0 * z[i] * z_by_var[i]
         w = self.weights[:, None]
         state = State(best_mean=self.best)

@@ -56,8 +56,8 @@ def wide_is_due(values: Array, works: Mask, queries: Sequence[tuple[int, bool]])
             inside += 1
             continue
         before = values[:row][works[:row]]
-        found = is_new and works[row] and (len(before) == 0 or is_outside(values[row], before))
-        inside, in_vain = 0, 0 if found else in_vain + 1
+        reached = is_new and works[row] and (len(before) == 0 or is_outside(values[row], before))
+        inside, in_vain = 0, 0 if reached else in_vain + 1
     return inside >= max(1, in_vain) or not queries
 
 

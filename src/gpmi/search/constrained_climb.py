@@ -225,10 +225,10 @@ def best_levels_inside(
             continue
         active = np.flatnonzero(space.layout.active(space.layout.level_numbers(points))[:, j])
         levels = {int(i): choose(encoding.levels_to_try(points[i, columns]), points[i, columns]) for i in active}
-        for some in _portions(levels):
-            which = np.concatenate([np.full(len(levels[i]), i) for i in some])
+        for portion in _portions(levels):
+            which = np.concatenate([np.full(len(levels[i]), i) for i in portion])
             trial = points[which]
-            trial[:, columns] = np.concatenate([levels[i] for i in some])
+            trial[:, columns] = np.concatenate([levels[i] for i in portion])
             trial, good = space.feasible_set.repair(points[which], trial)
             trial, which = trial[good], which[good]
             trial_values = f(trial, which)
@@ -243,7 +243,7 @@ def best_supports(f: Values, space: Parameters, points: Array, values: Array) ->
     points, values = points.copy(), values.copy()
     feasible, layout = space.feasible_set, space.layout
     moves = [layout.from_levels(feasible.supports.moves(row)) for row in layout.level_numbers(points)]
-    which = np.repeat(np.arange(len(points)), [len(some) for some in moves])
+    which = np.repeat(np.arange(len(points)), [len(rows) for rows in moves])
     trial, good = feasible.repair(points[which], np.concatenate(moves))
     trial, which = trial[good], which[good]
     trial_values = f(trial, which)
@@ -257,10 +257,10 @@ def _portions(levels: dict[int, Array]) -> list[list[int]]:
     """Return the points that are tried together: about LEVELS_TOGETHER levels."""
     portions: list[list[int]] = []
     size = LEVELS_TOGETHER
-    for i, some in levels.items():
-        if size + len(some) > LEVELS_TOGETHER:
+    for i, rows in levels.items():
+        if size + len(rows) > LEVELS_TOGETHER:
             portions.append([])
             size = 0
         portions[-1].append(i)
-        size += len(some)
+        size += len(rows)
     return portions

@@ -46,8 +46,8 @@ def _middles(space: Parameters, seed: int) -> list[Array]:
     """Return the middles of the supports, in random order, where constraints count parameters and few are left."""
     if not space.constraints.counts or not len(space.feasible_set.supports.few):
         return []
-    found = space.feasible_set.middles(_portion(space, seed, 0))
-    return [found[np.random.default_rng([seed, 6]).permutation(len(found))]]
+    middles = space.feasible_set.middles(_portion(space, seed, 0))
+    return [middles[np.random.default_rng([seed, 6]).permutation(len(middles))]]
 
 
 def _portion(space: Parameters, seed: int, i: int) -> Array:
@@ -122,8 +122,8 @@ class InitialDesign:
             begin = len(taken) % len(rows)
             for row in np.concatenate([rows[begin:], rows[:begin]]):
                 x = self._space.decode(row)
-                own = self._space.encode(x)
-                if own.tobytes() not in taken and (barred is None or not barred.holds(own[None])[0]):
+                coordinates = self._space.encode(x)
+                if coordinates.tobytes() not in taken and (barred is None or not barred.holds(coordinates[None])[0]):
                     return x
             if self._space.rows is not None or not len(rows):
                 break
@@ -132,11 +132,13 @@ class InitialDesign:
     def _first_free_of(self, taken: Mapping[bytes, int], barred: Barriers | None, count: int) -> Point | None:
         """Return the first free point among at least `count` points of the design."""
 
-        def is_free(own: bytes) -> bool:
-            return own not in taken and (barred is None or not barred.holds(np.frombuffer(own)[None])[0])
+        def is_free(coordinates: bytes) -> bool:
+            return coordinates not in taken and (
+                barred is None or not barred.holds(np.frombuffer(coordinates)[None])[0]
+            )
 
-        for x, own in self._points:
-            if is_free(own):
+        for x, coordinates in self._points:
+            if is_free(coordinates):
                 return x
         if len(self._rows) < count and (self._space.rows is None or len(self._rows) == 0):
             self._rows = design_of(self._space, self._seed, count, cover=self._cover)

@@ -35,14 +35,14 @@ class JointObjective:
 
     def reach(self, d: int) -> Array:
         """Return the distance along each of d coordinates over which some objective changes much, (d,)."""
-        reach: Array = np.min([one.posterior.kernel.reach(d) for one in self.outputs], axis=0)
+        reach: Array = np.min([output.posterior.kernel.reach(d) for output in self.outputs], axis=0)
         return reach
 
     def moments(self, z: Array) -> tuple[Array, Array]:
         """Return mu (S, k, m) and var (1, k, m) of the k objectives at z (m, d)."""
-        size, found = self.score.size, [one(z) for one in self.outputs]
-        mu = np.stack([np.broadcast_to(mu, (size, len(z))) for mu, _ in found], axis=1)
-        return mu, np.stack([var for _, var in found])[None]
+        size, moments = self.score.size, [output(z) for output in self.outputs]
+        mu = np.stack([np.broadcast_to(mu, (size, len(z))) for mu, _ in moments], axis=1)
+        return mu, np.stack([var for _, var in moments])[None]
 
     def __call__(self, z: Array) -> Array:
         """Return the score at z (m, d). O(n^2 m) for each objective."""
@@ -53,15 +53,15 @@ class JointObjective:
 
     def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
         """Return the score at z (m, d) and its gradient by z, (m, d). `size` is that of stencils, and unused."""
-        found, draws = [one.with_pullback(z) for one in self.outputs], self.score.size
-        mu = np.stack([np.broadcast_to(mu, (draws, len(z))) for mu, _, _ in found], axis=1)
-        var = np.stack([var for _, var, _ in found])[None]
+        moments, draws = [output.with_pullback(z) for output in self.outputs], self.score.size
+        mu = np.stack([np.broadcast_to(mu, (draws, len(z))) for mu, _, _ in moments], axis=1)
+        var = np.stack([var for _, var, _ in moments])[None]
         value, by_mu, by_var = self.score.with_derivatives(mu, var)
         gradient = np.zeros_like(z)
         with np.errstate(over="ignore", invalid="ignore"):
-            for i, (own, _, pull) in enumerate(found):
-                by_own = by_mu[:, i] if len(own) == draws else by_mu[:, i].sum(axis=0, keepdims=True)
-                gradient += pull(by_own, by_var[:, i].sum(axis=0))
+            for i, (mean, _, pull) in enumerate(moments):
+                by_mean = by_mu[:, i] if len(mean) == draws else by_mu[:, i].sum(axis=0, keepdims=True)
+                gradient += pull(by_mean, by_var[:, i].sum(axis=0))
             if self.chance is None:
                 return value, gradient
             log_p, slope = self.chance.log_with_gradient(z)

@@ -50,19 +50,19 @@ def recommended_row(
     return row
 
 
-def _told_if_equal(found: Array, posterior: Posterior, members: tuple[Posterior, ...], here: Mask) -> Array:
-    """Return the best told point `here` if all values are equal and no mean is larger than there; else `found`.
+def _told_if_equal(best_row: Array, posterior: Posterior, members: tuple[Posterior, ...], here: Mask) -> Array:
+    """Return the best told point `here` if all values are equal and no mean is larger than there; else `best_row`.
 
     With one value, or equal ones, and a learned prior the mean is the same everywhere, so any point would be the best.
     """
     y = posterior.observed
     if not here.any() or np.ptp(y) > ROUNDING * np.abs(y).max():
-        return found
+        return best_row
     told = np.where(here, mean_at_told(posterior, members), -np.inf)
-    best = float(np.mean([member.mu(found[None])[0] for member in members or (posterior,)]))
-    size = max(abs(best), float(np.sqrt(posterior.kernel.diagonal(found[None])[0])))
+    best = float(np.mean([member.mu(best_row[None])[0] for member in members or (posterior,)]))
+    size = max(abs(best), float(np.sqrt(posterior.kernel.diagonal(best_row[None])[0])))
     row: Array = posterior.x[first_best(told)]
-    return row if best <= told.max() + ROUNDING * size else found
+    return row if best <= told.max() + ROUNDING * size else best_row
 
 
 def mean_at_told(posterior: Posterior, members: tuple[Posterior, ...]) -> Array:

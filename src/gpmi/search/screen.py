@@ -37,9 +37,9 @@ def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:
 @lru_cache(maxsize=8)  # points inside constraints take longer to find
 def _spread_inside(space: Parameters, log2: int, seed: tuple[int, ...]) -> Array:
     rng = np.random.default_rng(seed)
-    found = space.feasible_set.spread(lambda log2: space.from_unit(sobol(space.unit_dim, log2, seed)), 2**log2, rng)
-    found.flags.writeable = False
-    return found
+    points = space.feasible_set.spread(lambda log2: space.from_unit(sobol(space.unit_dim, log2, seed)), 2**log2, rng)
+    points.flags.writeable = False
+    return points
 
 
 def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = None) -> Array | None:

@@ -109,9 +109,9 @@ class Search:
         else:
             plain = Objective(told, policy, State())
             likely = plain if chance is None else confine(plain, chance.likely)
-            found = self.best(likely, told, anchor, {}, rng, rng)
-            level = float(plain(found.row[None])[0])  # finite even if no point that probably succeeds was found
-            self._relevant = RelevantRegion(told, 2.0 * weight, level, found.row, chance=chance)
+            result = self.best(likely, told, anchor, {}, rng, rng)
+            level = float(plain(result.row[None])[0])  # finite even if no point that probably succeeds was found
+            self._relevant = RelevantRegion(told, 2.0 * weight, level, result.row, chance=chance)
         return self._relevant
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
@@ -191,10 +191,10 @@ class Search:
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # more noise makes variances larger, so the old ones are no bounds
             self._bound, self._nugget = None, posterior.nugget
-        found, bound = best_row(objective, rows, excluded, tracked, self._bound)
+        result, bound = best_row(objective, rows, excluded, tracked, self._bound)
         if bound is not None and posterior is told:
             self._bound = bound
-        return found
+        return result
 
     def _lazy_is_cheaper(self, told: Posterior) -> bool:
         """Whether a lazy search costs less than beginning to track, for example after many values came at once.

@@ -40,14 +40,14 @@ class Subspaces:
         if fixed is None or fixed == {}:
             return self.whole
         given, fidelity = self._space.with_fixed(fixed), self._space.fidelity
-        own = FrozenPoint(given.fixed_values())
-        if not own:  # only constants are fixed
+        values = FrozenPoint(given.fixed_values())
+        if not values:  # only constants are fixed
             return self.whole
         space = given
         if fidelity is not None:
-            space = self._space.with_fixed({**own, fidelity.name: fidelity.fidelity.target})
+            space = self._space.with_fixed({**values, fidelity.name: fidelity.fidelity.target})
         key = given.fixed_coordinates
-        part = self._parts.pop(key, None) or self._subspace(space, own)
+        part = self._parts.pop(key, None) or self._subspace(space, values)
         self._parts[key] = part  # as the last one used
         if len(self._parts) > SUBSPACES:
             del self._parts[next(iter(self._parts))]

@@ -106,12 +106,12 @@ def expectation_propagation(
     outlier than without. No observation has such noise. In the result the site gets a precision close to 0, and a value
     that leaves the means of f exactly unchanged; the variances are then a little too small.
     """
-    n, known = len(m), k.diagonal() == 0.0
+    n, certain = len(m), k.diagonal() == 0.0
     if n == 0:
         return Sites(m, m, m, m, 0.0, k, 0, True)
     usual = float(k.diagonal().max()) or 1.0
-    least = LEAST / np.where(known, usual, k.diagonal())
-    k = k + np.diag(np.where(known, NO_VARIANCE * usual, 0.0)) if known.any() else k
+    least = LEAST / np.where(certain, usual, k.diagonal())
+    k = k + np.diag(np.where(certain, NO_VARIANCE * usual, 0.0)) if certain.any() else k
     root, prior = semidefinite_root(k), k.diagonal()
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
     joint = _joint_given_sites(root, m, tau, nu)

@@ -85,7 +85,8 @@ class SuccessProbability:
 
     def draw(self, z: Array, rng: np.random.Generator, size: int) -> Mask:
         """Draw jointly which of the points z (m, d) succeed more often than not, (size, m). O(n^2 m + m^3)"""
-        works: Mask = np.all([one.holds(one.posterior.sample(z, rng, size)) for one in self.requirements], axis=0)
+        draws = [requirement.holds(requirement.posterior.sample(z, rng, size)) for requirement in self.requirements]
+        works: Mask = np.all(draws, axis=0)
         return works
 
     def likely(self, z: Array, least: float = LIKELY) -> Mask:

@@ -206,8 +206,8 @@ class AffineKernel(Kernel):
         by_factor, by_constant = self.factor * k, np.full_like(k, self.constant)
 
         def pulled(w: Array) -> Array:
-            own = [float((w * by_factor).sum()), float((w * by_constant).sum())]
-            return np.concatenate([self.factor * pull(w), own])
+            slopes = [float((w * by_factor).sum()), float((w * by_constant).sum())]
+            return np.concatenate([self.factor * pull(w), slopes])
 
         return by_factor + by_constant, pulled
 

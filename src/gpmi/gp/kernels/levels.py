@@ -76,9 +76,9 @@ class Levels(Kernel):
         coupling = self.coupling[at]
 
         def pulled(w: Array) -> Array:
-            own = self.coupling_gradient(sums_by_level(w * k, levels, len(self.coupling)))
+            by_theta = self.coupling_gradient(sums_by_level(w * k, levels, len(self.coupling)))
             by_offset = self.offset * float(np.trace(sums_by_level(w, levels, len(self.coupling))[:-1, :-1]))
-            return np.concatenate([pull(coupling * w), own, [by_offset]])
+            return np.concatenate([pull(coupling * w), by_theta, [by_offset]])
 
         return coupling * k + self._constants[at], pulled
 
@@ -106,8 +106,8 @@ class Levels(Kernel):
     @property
     def theta(self) -> Array:
         with np.errstate(divide="ignore"):
-            own = [*np.log(self.sizes), *np.arctanh(self.correlations), np.log(self.offset)]
-        return np.concatenate([self.base.theta, own])
+            coupling = [*np.log(self.sizes), *np.arctanh(self.correlations), np.log(self.offset)]
+        return np.concatenate([self.base.theta, coupling])
 
     def with_theta(self, theta: Array) -> Kernel:
         count = len(self.sizes)
@@ -133,23 +133,23 @@ class Levels(Kernel):
 def chain_correlations(r: Array) -> Array:
     """Return the correlations (L, L) of the levels of a chain, given those of neighbours (L - 1,)."""
     count = len(r) + 1
-    found = np.eye(count)
+    correlations = np.eye(count)
     for i in range(count):
         for j in range(i + 1, count):
-            found[i, j] = found[j, i] = found[i, j - 1] * r[j - 1]
-    return found
+            correlations[i, j] = correlations[j, i] = correlations[i, j - 1] * r[j - 1]
+    return correlations
 
 
 def star_correlations(r: Array) -> Array:
     """Return the correlations (L, L) of functions that are related by the last one, given those with it (L - 1,)."""
     whole = np.append(r, 1.0)
-    found: Array = np.multiply.outer(whole, whole)
-    found[np.diag_indices(len(whole))] = 1.0
-    return found
+    correlations: Array = np.multiply.outer(whole, whole)
+    correlations[np.diag_indices(len(whole))] = 1.0
+    return correlations
 
 
 def sums_by_level(w: Array, levels: Numbers, count: int) -> Array:
     """Return the sums of w (n, n) over the pairs of each two levels, (count, count)."""
-    found = np.zeros((count, count))
-    np.add.at(found, (levels[:, None], levels[None, :]), w)
-    return found
+    sums = np.zeros((count, count))
+    np.add.at(sums, (levels[:, None], levels[None, :]), w)
+    return sums

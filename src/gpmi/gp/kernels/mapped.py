@@ -70,8 +70,8 @@ class Mapped(Kernel):
 
     def reach(self, d: int) -> Array:
         """Along a coordinate of an option its descriptors move, too: the reach is the shortest of theirs."""
-        own = self.base.reach(d + self.matrix.shape[1])
+        reach = self.base.reach(d + self.matrix.shape[1])
         with np.errstate(divide="ignore"):
-            moved = np.min(own[d:] / np.abs(self.matrix), axis=1, initial=np.inf)
-        result: Array = np.minimum(own[:d], moved)
+            moved = np.min(reach[d:] / np.abs(self.matrix), axis=1, initial=np.inf)
+        result: Array = np.minimum(reach[:d], moved)
         return result

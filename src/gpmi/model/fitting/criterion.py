@@ -90,9 +90,9 @@ class Criterion:
         if solved is None:
             return np.full(len(self.y), -np.inf)
         precision = self._precision(solved)
-        own = precision.diagonal()
-        found: Array = 0.5 * (np.log(own / (2.0 * np.pi)) - (precision @ self.y) ** 2 / own)
-        return found
+        diagonal = precision.diagonal()
+        log: Array = 0.5 * (np.log(diagonal / (2.0 * np.pi)) - (precision @ self.y) ** 2 / diagonal)
+        return log
 
     def loss(self, q: Array) -> tuple[float, Array]:
         """Return -(criterion + log p(q)) and its gradient. O(n^3 + n^2 p)."""

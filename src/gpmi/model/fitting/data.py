@@ -42,25 +42,25 @@ def warped(observed: Observations, warp: Warp) -> Observations:
     """Return the observations of warp(y). Their own variances are multiplied by the squared slope at y. O(n)."""
     if not warp.bends:
         return observed
-    own = observed.noise_var if observed.plain else observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
-    return replace(observed, y=warp(observed.y), noise_var=own)
+    noise_var = observed.noise_var if observed.plain else observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
+    return replace(observed, y=warp(observed.y), noise_var=noise_var)
 
 
 class RowNoise(NamedTuple):
     """The noise of n rows, given a common noise variance s. Row i is the mean of values_i values, all at one point.
 
-    Each of these values has the noise variance v_i = s / repeats_i + own_i. `within` is the sum of their squared
+    Each of these values has the noise variance v_i = s / repeats_i + error_i. `within` is the sum of their squared
     differences from their mean.
     """
 
     repeats: Array  # (n,)
-    own: Array  # (n,)
+    error: Array  # (n,), the variance of the error stated for it
     values: Array  # (n,)
     within: Array  # (n,)
 
     def each(self, s: float) -> Array:
         """Return v (n,), the noise variance of each value."""
-        return s / self.repeats + self.own
+        return s / self.repeats + self.error
 
     def of_rows(self, s: float) -> Array:
         """Return v / values (n,), the noise variance of each row."""
@@ -76,16 +76,16 @@ class RowNoise(NamedTuple):
 
     def in_units(self, scale: float) -> RowNoise:
         """Return the same noise in units of scale."""
-        return self._replace(own=self.own / scale**2, within=self.within / scale**2)
+        return self._replace(error=self.error / scale**2, within=self.within / scale**2)
 
     def minus_log_within(self, s: float) -> tuple[float, float]:
         """Return -log p(the values given their means), without constants, and its derivative by log s.
 
         It is 1/2 sum_i ((values_i - 1) log v_i + within_i / v_i).
         """
-        v, more = self.each(s), self.values - 1.0
-        slope = s / self.repeats * (more - self.within / v) / v
-        return 0.5 * float((more * np.log(v) + self.within / v).sum()), 0.5 * float(slope.sum())
+        v, freedom = self.each(s), self.values - 1.0
+        slope = s / self.repeats * (freedom - self.within / v) / v
+        return 0.5 * float((freedom * np.log(v) + self.within / v).sum()), 0.5 * float(slope.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,26 +127,26 @@ class FitData:
     def standardised(self) -> tuple[float, float, FitData]:
         """Return the mean of the values, their standard deviation, and the rows in these units.
 
-        Wider error bars give a value less weight: a value with own variance o has the weight u / (u + o). u is the
-        variance of the half of the values with the smallest o. So an uninformative value does not set the units.
+        Wider error bars give a value less weight: with the variance o of its error it has the weight u / (u + o). u is
+        the variance of the half of the values with the smallest o. So an uninformative value does not set the units.
         """
         if self.noises is None:
             location, scale, z = standardised(self.y)
             return location, scale, FitData(self.x, z)
         noises, weight = self.noises, self.noises.values
-        if noises.own.any():
-            trusted = noises.own <= np.median(np.repeat(noises.own, noises.values.astype(int)))
+        if noises.error.any():
+            trusted = noises.error <= np.median(np.repeat(noises.error, noises.values.astype(int)))
             u = self._moments(weight * trusted)[1] or 1.0
-            weight = weight * (u / (u + noises.own))
+            weight = weight * (u / (u + noises.error))
             if weight.max(initial=0.0) < _FAINT:  # all error bars are far above the spread of y: compare them
-                weight = noises.values * (noises.own.min() / noises.own)
+                weight = noises.values * (noises.error.min() / noises.error)
         location, var = self._moments(weight) if len(self.y) else (0.0, 1.0)
         scale = float(np.sqrt(var))
         if not is_spread(scale, location):
             return location, 1.0, FitData(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
         y, most = self.y - location, MOST_OWN * scale**2
-        if (noises.own > most).any():
-            y, noises = np.where(noises.own > most, 0.0, y), noises._replace(own=np.minimum(noises.own, most))
+        if (noises.error > most).any():
+            y, noises = np.where(noises.error > most, 0.0, y), noises._replace(error=np.minimum(noises.error, most))
         return location, scale, FitData(self.x, y / scale, noises.in_units(scale))
 
     def _moments(self, weight: Array) -> tuple[float, float]:

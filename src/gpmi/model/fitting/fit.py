@@ -97,8 +97,8 @@ def fit(
     `predictive` how well it predicts each y from the others.
     """
     events = _subset_event(y)
-    some = FitData(x, y, noises).at_most(FIT_POINTS)
-    location, scale, data = replace(some, y=warp(some.y)).standardised()
+    subsample = FitData(x, y, noises).at_most(FIT_POINTS)
+    location, scale, data = replace(subsample, y=warp(subsample.y)).standardised()
     z = data.y
     criterion = setting.criterion(data.x, z, scale, data.noises)
     minimum = _best_minimum(criterion, _starts(criterion, scale, warm, wide, setting.sources))
@@ -116,8 +116,8 @@ def fit(
 
     best = prior_at(minimum.q, minimum.hessian)
     if predictive:
-        own = criterion.log_predictive(minimum.q)[len(criterion.y) - len(z) :]
-        best = replace(best, log_predictive=own + warp.log_slope(some.y) - math.log(scale))
+        log_predictive = criterion.log_predictive(minimum.q)[len(criterion.y) - len(z) :]
+        best = replace(best, log_predictive=log_predictive + warp.log_slope(subsample.y) - math.log(scale))
     if rng is None or minimum.loss == NO_FIT:
         return best
     return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, minimum, SAMPLES, rng)))
@@ -191,7 +191,7 @@ def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = 
     log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
     s = unit * np.exp(log_noise)
-    if noises is not None and noises.own.any():
+    if noises is not None and noises.error.any():
         return NoiseDensity(log_noise, _loss_with_error_bars(kernel(x, x), y, noises, s, penalty), unit)
     # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
     root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
@@ -230,14 +230,14 @@ def _loss_with_error_bars(k: Array, y: Array, noises: RowNoise, s: Array, penalt
         fitted = 0.5 * (float(y @ solved.solution[:, 0]) + solved.logdet)
         return fitted + noises.minus_log_within(float(s[number]))[0] + float(penalty[number])
 
-    found = np.full(len(s), np.inf)
+    losses = np.full(len(s), np.inf)
     rough = [*range(0, len(s) - 1, 10), len(s) - 1]
-    found[rough] = [loss(number) for number in rough]
-    near = found[rough] <= found.min() + _FAR
+    losses[rough] = [loss(number) for number in rough]
+    near = losses[rough] <= losses.min() + _FAR
     for i in np.flatnonzero(near[:-1] | near[1:]).tolist():
         between = range(rough[i] + 1, rough[i + 1])
-        found[between] = [loss(number) for number in between]
-    return found
+        losses[between] = [loss(number) for number in between]
+    return losses
 
 
 def _subset_event(y: Array) -> tuple[Event, ...]:

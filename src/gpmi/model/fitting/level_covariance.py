@@ -77,9 +77,9 @@ class PairwiseLevels:
 
     def __call__(self, q: Array) -> PairValues:
         """O(n^2 p)."""
-        more = 2 * (self._levels.levels - 1)
-        own = np.append(q[: -1 - more], q[-1])
-        inner, kernel = self._inner(own), self._levels_at(q, Matern(), _OFFSET)
+        added = 2 * (self._levels.levels - 1)
+        q_inner = np.append(q[: -1 - added], q[-1])
+        inner, kernel = self._inner(q_inner), self._levels_at(q, Matern(), _OFFSET)
         coupling, count = kernel.coupling, self._levels.levels
         by_pair, at = coupling[self._of_pairs], self._at
         constant = np.where(at == count - 1, 0.0, _OFFSET)
@@ -92,17 +92,17 @@ class PairwiseLevels:
             summed: Array = by_pairs.reshape(count, count) + np.diag(
                 np.bincount(at, 0.5 * by_diagonal * inner.diagonal, count)
             )
-            gradient[-1 - more : -1] += kernel.coupling_gradient(summed)
-            part = np.zeros(len(own))
+            gradient[-1 - added : -1] += kernel.coupling_gradient(summed)
+            part = np.zeros(len(q_inner))
             inner.pull(weights * by_pair, by_diagonal * coupling[at, at], part)
-            gradient[: -1 - more] += part[:-1]
+            gradient[: -1 - added] += part[:-1]
 
         return PairValues(values, diagonal, pull)
 
     def kernel(self, q: Array) -> Kernel:
         """Return the kernel at q, in the user's units."""
-        more = 2 * (self._levels.levels - 1)
-        base = self._inner.kernel(np.append(q[: -1 - more], q[-1]))
+        added = 2 * (self._levels.levels - 1)
+        base = self._inner.kernel(np.append(q[: -1 - added], q[-1]))
         matern = base.base if isinstance(base, Mapped) else base
         assert isinstance(matern, Matern)
         scales = np.insert(np.asarray(matern.lengthscale), self._levels.column, _FAR)
@@ -119,19 +119,19 @@ class PairwiseLevels:
         part: Kernel = replace(matern, lengthscale=np.delete(np.asarray(matern.lengthscale), self._levels.column))
         if isinstance(kernel.base, Mapped):
             part = Mapped(part, np.delete(kernel.base.matrix, self._levels.column, axis=0))
-        own = self._inner.q_of(part, noise)
-        return np.concatenate([own[:-1], np.log(kernel.sizes), np.arctanh(kernel.correlations), own[-1:]])
+        q_inner = self._inner.q_of(part, noise)
+        return np.concatenate([q_inner[:-1], np.log(kernel.sizes), np.arctanh(kernel.correlations), q_inner[-1:]])
 
     def restricted(self, rows: Numbers) -> PairwiseLevels:
         """Return the same function of q at some of the points."""
         return PairwiseLevels(self._x[rows], self._span, self._groups, self._scale, self._levels, self._features)
 
 
-def _unknowns(inner: Unknowns, more: int, correlation: tuple[float, float]) -> Unknowns:
+def _unknowns(inner: Unknowns, count: int, correlation: tuple[float, float]) -> Unknowns:
     """Return the unknowns of the inner kernel with those of the levels, before the noise."""
 
-    def joined(own: Array, size: float, related: float) -> Array:
-        return np.concatenate([own[:-1], np.full(more, size), np.full(more, related), own[-1:]])
+    def joined(base: Array, size: float, related: float) -> Array:
+        return np.concatenate([base[:-1], np.full(count, size), np.full(count, related), base[-1:]])
 
     return Unknowns(
         joined(inner.centre, _LOG_SIZE[0], correlation[0]),

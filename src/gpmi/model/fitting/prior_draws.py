@@ -60,11 +60,11 @@ class DrawingProblem(NamedTuple):
         starts = [start(criterion, q) for q in (criterion.unknowns.centre, criterion.unknowns.noisy)]
         if near.warp == self.warp:
             starts.append(start(criterion, self.q_of(near), hessian))
-        found: list[DescentPoint] = []
+        peaks: list[DescentPoint] = []
         for peak in sorted((_polished(criterion, begin) for begin in starts), key=lambda peak: peak.loss):
-            if all(_apart(peak.q, other) for other in found):
-                found.append(peak)
-        return found
+            if all(_apart(peak.q, other) for other in peaks):
+                peaks.append(peak)
+        return peaks
 
     def q_of(self, prior: Prior) -> Array:
         """Return the q of a prior, within the bounds."""

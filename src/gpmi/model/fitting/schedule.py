@@ -137,7 +137,7 @@ class PriorSchedule:
         if self._setting.sources is None:
             return self._alone(first, data, warm, known_mean=known_mean, anew=is_cold, wide=wide)
         fits = () if warm is None else (warm, warm.rival)
-        warms = {one.sources is not None: one for one in fits if one is not None}
+        warms = {prior.sources is not None: prior for prior in fits if prior is not None}
         alone = self._alone(first, data, warms.get(False), known_mean=known_mean, anew=is_cold, wide=wide)
         related = fit(
             self._setting,

@@ -52,7 +52,7 @@ class SourceRows:
         """Return at most FIT_ROWS of the rows, equally many of each source."""
         each = max(2, FIT_ROWS // len(self.names))
         kept = [np.flatnonzero(self.number == s) for s in range(len(self.names))]
-        rows = np.concatenate([own[subset(self.y[own], each)] for own in kept])
+        rows = np.concatenate([numbers[subset(self.y[numbers], each)] for numbers in kept])
         if len(rows) == len(self.y):
             return self
         return replace(self, x=self.x[rows], y=self.y[rows], noise=self.noise[rows], number=self.number[rows])
@@ -63,12 +63,12 @@ class SourceRows:
         A source is a mean of infinitely many values, as far as the common noise goes: it has its own noise alone.
         """
         n, m = len(self.y), len(y)
-        one, none = np.ones(m), np.zeros(m)
-        own = noises or RowNoise(one, none, one, none)
+        ones, zeros = np.ones(m), np.zeros(m)
+        study = noises or RowNoise(ones, zeros, ones, zeros)
         sources = RowNoise(np.full(n, np.inf), self.noise, np.ones(n), np.zeros(n))
         number = np.concatenate([self.number, np.full(m, len(self.names))])
         rows = np.column_stack([np.concatenate([self.x, x]), number])
-        both = RowNoise(*(np.concatenate(pair) for pair in zip(sources, own, strict=True)))
+        both = RowNoise(*(np.concatenate(pair) for pair in zip(sources, study, strict=True)))
         return rows, np.concatenate([self.y, y]), both
 
     def condition(

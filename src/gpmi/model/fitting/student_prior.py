@@ -46,21 +46,21 @@ def fit_student(setting: FitSetting, observed: Observations) -> Prior:
     values, as in the EM algorithm. O(n^3), some fifty times.
     """
     rows = subset(observed.y, FIT_POINTS)
-    some = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
-    n, ones = len(some), np.ones(len(some))
+    subsample = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
+    n, ones = len(subsample), np.ones(len(subsample))
     learns = setting.template.unknown
-    prior = _start(setting, some)
+    prior = _start(setting, subsample)
     exact = replace(setting, noise_var=0.0)
     for _ in range(ROUNDS if n >= ENOUGH else 0):
-        sites = student_sites(prior, some, None)
-        informative = sites.noise < MUTE * prior.kernel.diagonal(some.x)
+        sites = student_sites(prior, subsample, None)
+        informative = sites.noise < MUTE * prior.kernel.diagonal(subsample.x)
         if learns and np.count_nonzero(informative) >= ENOUGH:
-            one = ones[informative]
-            noises = RowNoise(one, sites.noise[informative], one, 0.0 * one)
-            fitted = fit(exact, some.x[informative], sites.value[informative], noises=noises)
+            repeats = ones[informative]
+            noises = RowNoise(repeats, sites.noise[informative], repeats, 0.0 * repeats)
+            fitted = fit(exact, subsample.x[informative], sites.value[informative], noises=noises)
             prior = replace(prior, kernel=fitted.kernel, mean=fitted.mean)
         if setting.noise_var is None:
-            prior = replace(prior, noise_var=_scale2(prior, some, sites))
+            prior = replace(prior, noise_var=_scale2(prior, subsample, sites))
     return prior
 
 
