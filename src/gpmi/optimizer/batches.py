@@ -62,6 +62,8 @@ class Distance:
         domain, is_fidelity = parameter.domain, space.fidelity is not None and key == space.fidelity.name
         if parameter.when is not None:
             raise ValueError(f"apart names {key!r}, which is there only under a condition; name another parameter")
+        if parameter.circular:
+            raise ValueError(f"apart names {key!r}, an angle, which goes round; name another parameter")
         if isinstance(domain, NumberRange):
             lo, hi = float(domain.lo), float(parameter.nearest(domain.hi))
             if domain.step is None:

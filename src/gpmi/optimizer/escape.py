@@ -128,7 +128,7 @@ def is_escape_due(idle: Mask) -> bool:
 
 
 def has_options(space: Space) -> bool:
-    """Whether a parameter has several coordinates: a choice, or a parameter under a condition."""
+    """Whether a parameter has several coordinates: a choice, an angle, or a parameter under a condition."""
     return len(set(space.groups)) < len(space.groups)
 
 

@@ -1,4 +1,4 @@
-"""The climb of `gpmi.search.climb` where constraints or conditions make the space less than a box.
+"""The climb of `gpmi.search.climb` where constraints, conditions or circles make the space less than a box.
 
 It runs in the variables s of `space.constraints.feasible_set`, in which linear constraints are linear. A step is
 Newton's within the faces that the gradient presses against, and ends at the next face. A point that a function refuses

@@ -156,7 +156,7 @@ def _climb_all(
     objective: Objective | JointObjective, space: Parameters, starts: Array, tolerance: float
 ) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others unchanged."""
-    if not space.plain:
+    if not space.is_straight:
         return climb_inside(objective, space, starts, tolerance)
     is_free = space.continuous
     if not is_free.any():

@@ -98,7 +98,7 @@ def neighbours(space: Parameters, centres: Array, rng: np.random.Generator, widt
     """
     if len(centres) == 0:
         return np.empty((0, space.dim))
-    if not space.plain:
+    if not space.is_straight:
         return _neighbours_inside(space, centres, rng, width)
     centre = centres[rng.integers(len(centres), size=NEIGHBOURS)]
     d = len(space.parameters)
@@ -117,7 +117,7 @@ def neighbours(space: Parameters, centres: Array, rng: np.random.Generator, widt
 
 
 def _neighbours_inside(space: Parameters, centres: Array, rng: np.random.Generator, width: float | None) -> Array:
-    """Return neighbours where there are constraints or conditions."""
+    """Return neighbours where there are constraints or conditions, or parameters that go round."""
     feasible, layout, p = space.feasible_set, space.layout, len(space.parameters)
     centre = centres[rng.integers(len(centres), size=NEIGHBOURS)]
     widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)

@@ -37,6 +37,10 @@ class Encoding(Protocol):
         """Whether neighbours among the values are alike; False for the options of a choice without an order."""
 
     @property
+    def circular(self) -> bool:
+        """Whether a continuous parameter begins again where it ends, so that it lies on a circle."""
+
+    @property
     def choice(self) -> Choice | None:
         """The values as options; None if they are not a list."""
 

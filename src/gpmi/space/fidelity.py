@@ -45,7 +45,7 @@ class Fidelity(FieldsOnly):
     cost: Mapping[int, float] | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True, compare=False)
 
-    when, ordered = None, True
+    when, ordered, circular = None, True, False
 
     def __post_init__(self) -> None:
         check_unit(self)

@@ -26,7 +26,7 @@ class Constant(FieldsOnly):
 
     value: Any
 
-    width, count, when, unit, ordered, choice = 0, 1, None, "", True, None
+    width, count, when, unit, ordered, circular, choice = 0, 1, None, "", True, False, None
 
     @property
     def domain(self) -> Single:
@@ -85,7 +85,7 @@ class FixedParameter:
     value: Any  # in canonical form
     row: Array  # (width,), its coordinates
 
-    count, limits, ordered, choice = 1, None, True, None
+    count, limits, ordered, circular, choice = 1, None, True, False, None
 
     @property
     def domain(self) -> Single:

@@ -71,7 +71,7 @@ class Continuous(FieldsOnly):
 
     step: float | None
 
-    width, count, ordered, choice = 1, None, True, None
+    width, count, ordered, circular, choice = 1, None, True, False, None
 
     @property
     def domain(self) -> NumberRange:
@@ -109,14 +109,15 @@ class Continuous(FieldsOnly):
         assert self.step is not None
         lo, hi = self.domain.lo, self.domain.hi
         value = float(Decimal(repr(lo)) + number * Decimal(repr(self.step)))
-        return min(max(value, lo), hi)
+        return value if self.circular else min(max(value, lo), hi)
 
     def settings_near(self, value: float, sides: int) -> list[float]:
         """Return the settings around a value, at most `sides` below it and above it."""
         place, last = self.place(value), math.floor(self.place(self.domain.hi) + ON_STEP)
         near = round(place)
         below, above = (near, near) if abs(place - near) < ON_STEP else (math.floor(place), math.floor(place) + 1)
-        numbers = range(max(0, min(below - sides + 1, last)), min(last, above + sides - 1) + 1)
+        first, end = below - sides + 1, above + sides
+        numbers = range(first, end) if self.circular else range(max(0, min(first, last)), min(last + 1, end))
         return [self.setting(number) for number in numbers]
 
     def nearest(self, number: float) -> float:
@@ -232,7 +233,7 @@ class Int(FieldsOnly):
         if max(-self.lo, self.hi) > (_LARGEST_LOG if self.log else LARGEST):
             raise ValueError(f"Int({self.lo}, {self.hi}) has too large values; use Real and round in f")
 
-    width, ordered, choice = 1, True, None
+    width, ordered, circular, choice = 1, True, False, None
 
     @property
     def domain(self) -> NumberRange:
@@ -405,7 +406,7 @@ class Choice(FieldsOnly):
     def _equal(self, value: Any) -> list[int]:
         return [i for i, option in enumerate(self.options) if same_option(option, value)]
 
-    unit = ""
+    unit, circular = "", False
 
     @property
     def choice(self) -> Choice:

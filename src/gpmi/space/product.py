@@ -130,10 +130,13 @@ class Parameters(Space):
     def units(self) -> Array:
         """The units of the lengthscales, (d,).
 
-        As in `Space.units`, except that a conditional number uses its span, since its arc keeps distances comparable.
+        As in `Space.units`, except for numbers on an arc. The arc of a condition keeps distances comparable: the unit
+        is the span. On a circle it is the circumference, as for a Real that is as long as the circle.
         """
-        on_arc = np.concatenate([np.full(encoding.width, isinstance(encoding, OnArc)) for encoding in self.encodings])
-        result: Array = np.where(on_arc, self.span, super().units)
+        widths = [encoding.width for encoding in self.encodings]
+        on_arc = np.repeat([isinstance(encoding, OnArc) for encoding in self.encodings], widths)
+        on_circle = np.repeat([encoding.circular for encoding in self.encodings], widths)
+        result: Array = np.where(on_circle, math.pi * self.span, np.where(on_arc, self.span, super().units))
         return result
 
     @cached_property
@@ -249,6 +252,11 @@ class Parameters(Space):
         return not (self.constraints.texts or self.layout.conditional)
 
     @cached_property
+    def is_straight(self) -> bool:
+        """Whether it is the whole product and no parameter goes round: each continuous coordinate moves by itself."""
+        return self.plain and not any(encoding.circular for encoding in self.encodings)
+
+    @cached_property
     def feasible_set(self) -> FeasibleSet:
         """The part of the product that satisfies the constraints."""
         return FeasibleSet(self.layout, self.constraints)
@@ -264,7 +272,7 @@ class Parameters(Space):
         """
         with np.errstate(invalid="ignore"):
             clipped = np.clip(new, self.lo, self.hi)
-        return clipped if self.plain else self.feasible_set.last_inside(z, clipped)
+        return clipped if self.is_straight else self.feasible_set.last_inside(z, clipped)
 
     def constrained(self, constraints: Any) -> Parameters:
         if constraints is None:

@@ -1,9 +1,12 @@
-"""The coordinates of a number under a condition.
+"""The coordinates of a number under a condition, and of one that goes round.
 
 An inactive parameter has no value, so it must not separate two points. An active value must be as far from "inactive"
 as any other. Coordinates with these properties: a number lies on an arc of 60 degrees around the origin, and "inactive"
 is the origin. The ends of the interval are then at distance 1 from each other, and every value is at distance 1 from
 the origin. An option of a Choice is a unit vector as always, and "inactive" is the origin there, too.
+
+A number that begins again after its period lies on the whole circle, with or without a condition: its ends are one
+point, and the distance of two values depends on the angle between them alone.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ ARC = math.pi / 3.0  # the chord of this arc is as long as its radius
 
 @dataclass(frozen=True)
 class OnArc:
-    """A parameter of one coordinate c in [lo, hi] under a condition: the point of the arc at the angle of c."""
+    """A parameter of one coordinate c in [lo, hi]: the point of an arc, or of the circle, at the angle of c."""
 
     inner: Parameter
 
@@ -55,11 +58,17 @@ class OnArc:
         return self.inner.ordered
 
     @property
+    def circular(self) -> bool:
+        return self.inner.circular
+
+    @property
     def choice(self) -> Choice | None:
         return self.inner.choice
 
     @property
     def ends(self) -> Array:
+        if self.circular:
+            return np.array([[-1.0, -1.0], [1.0, 1.0]])
         return np.array([[0.0, -0.5], [1.0, 0.5]])  # widths of 1 for both, so that distances are those of the plane
 
     @property
@@ -70,7 +79,7 @@ class OnArc:
     def _line(self) -> tuple[float, float]:
         """The middle of c, and the width of its interval divided by that of the arc."""
         lo, hi = self.inner.ends[:, 0].tolist()
-        return 0.5 * lo + 0.5 * hi, (hi - lo) / ARC if hi > lo else 1.0
+        return 0.5 * lo + 0.5 * hi, (hi - lo) / (2.0 * math.pi if self.circular else ARC) if hi > lo else 1.0
 
     def bend(self, rows: Array) -> Array:
         """Return the coordinates (m, 2) of c (m, 1)."""
@@ -123,8 +132,10 @@ class OnArc:
 
 
 def encoding_of(parameter: Parameter | Fidelity | Constant | FixedParameter) -> Encoding:
-    """Return the encoding of a parameter: its own, or an arc if it has one coordinate and a condition."""
-    if isinstance(parameter, Fidelity | Constant | FixedParameter) or parameter.when is None or parameter.width != 1:
+    """Return the encoding of a parameter: its own, or an arc if it has one coordinate and a condition or goes round."""
+    if isinstance(parameter, Fidelity | Constant | FixedParameter) or parameter.width != 1:
+        return parameter
+    if parameter.when is None and not parameter.circular:
         return parameter
     if isinstance(parameter, Choice) and not parameter.ordered:  # one option
         return parameter

@@ -10,7 +10,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask
 from gpmi.space.encoding import Encoding
-from gpmi.space.parameters import MOST_OPTIONS, Int, Real
+from gpmi.space.parameters import MOST_OPTIONS, Int
 
 
 class ParentCondition(NamedTuple):
@@ -56,8 +56,9 @@ def _condition(
 
 def read_levels(label: str, name: str, parameter: Encoding, value: Any) -> frozenset[int]:
     """Return the level numbers of a value of a discrete parameter, or of several values in a list."""
-    if isinstance(parameter, Real) or (isinstance(parameter, Int) and parameter.count > MOST_OPTIONS):
-        kind = "a Real" if isinstance(parameter, Real) else f"an Int of more than {MOST_OPTIONS} values"
+    if parameter.count is None or (isinstance(parameter, Int) and parameter.count > MOST_OPTIONS):
+        continuous = "an angle" if parameter.circular else "a Real"
+        kind = continuous if parameter.count is None else f"an Int of more than {MOST_OPTIONS} values"
         raise TypeError(f"{label} is about {name!r}, {kind}; use a Choice or a smaller Int")
     several = isinstance(value, list | tuple | set | frozenset | range) and not _is_value(parameter, value)
     values = list(value) if several else [value]

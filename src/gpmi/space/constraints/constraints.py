@@ -61,10 +61,11 @@ class Operand(NamedTuple):
     """A parameter, or a column of candidates, that a constraint may mention."""
 
     name: str
-    largest: float | None  # the largest absolute value; None if the values are not numbers
+    largest: float | None  # the largest absolute value; None if the values are not numbers, or go round
     codes: Callable[[str, Any], Codes]  # (label, value or list of values) -> their codes
     constant: float | None = None  # the value of a number that never varies
     uncounted: str = ""  # why a count may not name it, and what to do about it
+    circular: bool = False  # whether the values go round
 
 
 def parameter_operand(name: str, parameter: Encoding) -> Operand:
@@ -75,11 +76,14 @@ def parameter_operand(name: str, parameter: Encoding) -> Operand:
         return frozenset(map(float, read_levels(label, name, parameter, value)))
 
     constant = parameter.limits[0] if parameter.limits is not None and parameter.width == 0 else None
-    return Operand(name, largest, codes, constant, "" if constant is not None else _why_uncounted(parameter))
+    uncounted = "" if constant is not None else _why_uncounted(parameter)
+    return Operand(name, largest, codes, constant, uncounted, parameter.circular)
 
 
 def _why_uncounted(parameter: Encoding) -> str:
     """Return why a count may not name a parameter; empty if it may."""
+    if parameter.circular:
+        return "an angle, which is never off; name other numbers"
     if parameter.limits is None:
         return "whose values are not numbers; name numbers only"
     if parameter.when is not None:
@@ -278,6 +282,9 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
             )
     for one in linear:
         for j in np.flatnonzero(one.coefficients).tolist():
+            if operands[j].circular:
+                remedy = "an angle, which has no smallest and no largest value; give a function feasible(point)"
+                raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, {remedy}")
             if operands[j].largest is None:
                 raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, whose values are not numbers")
     largest = np.array([operand.largest or 0.0 for operand in operands])

@@ -86,16 +86,33 @@ class FeasibleSet:
             limits.append(p.limits if by_value else p.ends[:, 0])
         return np.array(limits).reshape(-1, 2)
 
-    def s_of(self, numbers: Array) -> Array:
-        """Return s (m, q) at level numbers (m, p), which for a Real are its coordinate."""
+    @cached_property
+    def _circular(self) -> Numbers:
+        """The places of those that go round among the reals."""
+        return np.flatnonzero([self.layout.parameters[j].circular for j in self.reals])
+
+    def s_of(self, numbers: Array, around: Array | None = None) -> Array:
+        """Return s (m, q) at level numbers (m, p), which for a Real are its coordinate.
+
+        What goes round has its s = 1/2 at the point itself, or at other level numbers `around`, (m, p): no step that is
+        at most half a turn meets an end.
+        """
         c = numbers[:, self.reals]
         t = np.where(self.by_value, np.exp(np.where(self.by_value, c, 0.0)), c)
-        return np.clip((t - self.low) / self.width, 0.0, 1.0)
+        s = np.clip((t - self.low) / self.width, 0.0, 1.0)
+        if len(self._circular):
+            middle = numbers if around is None else around
+            turns = ((c - middle[:, self.reals]) / self.width)[:, self._circular]
+            s[:, self._circular] = np.clip(0.5 + turns - np.round(turns), 0.0, 1.0)
+        return s
 
     def with_s(self, numbers: Array, s: Array) -> Array:
-        """Return the level numbers (m, p) with the reals at s (m, q)."""
+        """Return the level numbers (m, p) with the reals at s (m, q); what goes round turns by s - 1/2 from there."""
         t = np.clip(self.low + s * self.width, self.low, self.low + self.width)
         c = np.where(self.by_value, np.log(np.where(self.by_value, t, 1.0)), t)
+        if len(self._circular):
+            turned = numbers[:, self.reals] - self.low + (s - 0.5) * self.width
+            c[:, self._circular] = (self.low + np.mod(turned, self.width))[:, self._circular]
         new = numbers.copy()
         new[:, self.reals] = np.clip(c, self._ends[:, 0], self._ends[:, 1])
         if len(self._switched):
@@ -243,7 +260,7 @@ class FeasibleSet:
         none, it keeps the old setting.
         """
         old, numbers = self.layout.level_numbers(z), self.layout.level_numbers(self.layout.normalise(new))
-        start, s = self.s_of(old), self.s_of(numbers)
+        start, s = self.s_of(old, around=numbers), self.s_of(numbers)
         moved = np.any(numbers[:, self._discrete] != old[:, self._discrete], axis=1)
         if len(self._switched):
             moved |= np.any((numbers[:, self._switched] == 0.0) != (old[:, self._switched] == 0.0), axis=1)
