@@ -295,3 +295,12 @@ def test_goals_that_do_not_fit_are_refused() -> None:
     to_optuna(other, again)  # more trials of the same goals
     with pytest.raises(ValueError, match="study has the goals a1"):
         to_optuna(gpmi.Optimizer(UNIT, goals={"b1": "min", "b2": "max"}, seed=0), again)
+
+
+def test_the_goal_of_one_value_may_be_given_for_a_study_with_constraints() -> None:
+    opt = gpmi.Optimizer(UNIT, goal="min", seed=0)
+    opt.tell({"a": 0.5, "b": 0.5}, 1.0, constraints=[-1.0, 2.0])
+    study = optuna.create_study(direction="minimize")
+    to_optuna(opt, study)
+    (trial,) = from_optuna(study, UNIT, opt.goals).trials
+    assert (trial.y, trial.constraints) == (1.0, (-1.0, 2.0))

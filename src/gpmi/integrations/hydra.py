@@ -55,11 +55,7 @@ def sweep(optimizer: Optimizer, launch: Launch, rest: list[str], n_trials: int, 
 
     A job that fails, or does not return a finite number, is recorded as a failure.
     """
-    if optimizer.goals.named:
-        raise ValueError(
-            f"optimizer has the goals {optimizer.goals}, but a job of Hydra returns one number; give an Optimizer "
-            'without goals, with goal="max" or goal="min"'
-        )
+    optimizer.goals.check_unnamed("a job of Hydra")
     while (done := len(optimizer.trials)) < n_trials:
         try:
             points = optimizer.ask(min(n_jobs, n_trials - done))

@@ -18,7 +18,6 @@ except ImportError as error:
 
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
-from gpmi.trials.goals import Goals
 
 PARENT = "mlflow.parentRunId"
 
@@ -36,9 +35,9 @@ class MLflowCallback:
     """
 
     def __init__(self, experiment: str = "gpmi", *, metric: str = "y", tracking_uri: str | None = None) -> None:
-        self._client, self._metric = MlflowClient(tracking_uri), _name(metric)
-        known = self._client.get_experiment_by_name(experiment)
-        self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
+        self._client, self._metric = MlflowClient(tracking_uri), metric
+        stored = self._client.get_experiment_by_name(experiment)
+        self._experiment = self._client.create_experiment(experiment) if stored is None else stored.experiment_id
         self.run_id: str | None = None  # of the parent run, from the first trial on
         self._best: Trial | None = None
         self._front: tuple[Trial, ...] = ()  # if there are several objectives
@@ -51,7 +50,8 @@ class MLflowCallback:
         tags = {PARENT: self.run_id, "mlflow.runName": f"trial {trial.number}", "origin": trial.origin}
         begun = now if trial.asked is None else int(1000 * trial.asked)
         run = self._client.create_run(self._experiment, start_time=begun, tags=tags).info.run_id
-        metrics = [Metric(name, value, now, trial.number) for name, value in self._metrics(trial, optimizer.goals)]
+        titles = {output: _name(title) for output, title in optimizer.goals.titles(self._metric).items()}
+        metrics = [Metric(name, value, now, trial.number) for name, value in _metrics(trial, titles).items()]
         about = {"why": trial.why, "unmet": ", ".join(trial.unmet)}
         notes = [RunTag(name, text) for name, text in about.items() if text]
         self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=notes)  # before the state
@@ -62,17 +62,8 @@ class MLflowCallback:
             self._client.log_metric(self.run_id, "trials on the front", len(self._front), step=trial.number)
         self._best = optimizer.best
         if self._best is not None and self._best.y is not None:
-            name = self._metric if not optimizer.goals.named else _name(str(optimizer.goals.single))
+            name = titles[str(optimizer.goals.single)]
             self._client.log_metric(self.run_id, f"best {name}", self._best.y, step=trial.number)
-
-    def _metrics(self, trial: Trial, goals: Goals) -> list[tuple[str, float]]:
-        """Return the numbers of a trial by the name of their metric."""
-        said: dict[str, float | None] = {} if goals.named else {self._metric: trial.y}
-        said |= {"mu": trial.mu, "sd": trial.sd}
-        said |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
-        for name, value in trial.outputs.items():
-            said[_free(_name(name), said)] = value
-        return [(name, value) for name, value in said.items() if value is not None]
 
     def close(self, status: str = "FINISHED") -> None:
         """End the parent run, with the best point as its parameters."""
@@ -91,12 +82,21 @@ class MLflowCallback:
         self.close("FINISHED" if kind is None else "FAILED" if issubclass(kind, Exception) else "KILLED")
 
 
+def _metrics(trial: Trial, titles: Mapping[str, str]) -> dict[str, float]:
+    """Return the numbers of a trial by the name of their metric; `titles` are those of the outputs."""
+    metrics = {name: value for name, value in (("mu", trial.mu), ("sd", trial.sd)) if value is not None}
+    metrics |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
+    for output, value in trial.values.items():
+        metrics[_free(titles[output], metrics)] = value
+    return metrics
+
+
 def _params(x: Any) -> list[Any]:
-    named = x.items() if isinstance(x, Mapping) else ((f"x{i}", value) for i, value in enumerate(x))
-    found: dict[str, str] = {}
-    for key, value in named:
-        found[_free(_name(str(key)), found)] = str(value)
-    return [Param(name, value) for name, value in found.items()]
+    coordinates = x.items() if isinstance(x, Mapping) else ((f"x{i}", value) for i, value in enumerate(x))
+    params: dict[str, str] = {}
+    for key, value in coordinates:
+        params[_free(_name(str(key)), params)] = str(value)
+    return [Param(name, value) for name, value in params.items()]
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -32,7 +32,7 @@ from gpmi.space import (
     Space,
     is_matrix_form,
 )
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
 from gpmi.trials.sources import SourceValue, sources_of
 from gpmi.trials.value_bounds import ValueBounds
 
@@ -347,7 +347,7 @@ def _label(label: Any) -> Any:
 
 def _earlier_to_json(value: Any, space: Space, goals: Any) -> dict[str, list[list[Any]]]:
     """Return the values of named sources, those outside the space too: [x, y, noise_var, repeats] or with outputs."""
-    sources = sources_of(value, space, MAXIMISE if goals is None else Goals.of(goals))
+    sources = sources_of(value, space, Goals.given(goals))
     return {source.name: [_value_to_json(source.name, one) for one in source.values] for source in sources}
 
 

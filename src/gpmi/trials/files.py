@@ -81,7 +81,7 @@ def read_trials(path: str | Path, space: Any, goals: Mapping[str, Any] | None = 
     They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`. For a run with goals give its
     `goals`: they say which columns are outputs and which limits hold.
     """
-    path, space, outputs = _checked_path(path), Space.of(space), _goals(goals)
+    path, space, outputs = _checked_path(path), Space.of(space), Goals.given(goals)
     if path.suffix == ".parquet":
         pandas = _pandas("Parquet")
         return _from_frame(pandas.read_parquet(path), space, outputs, str(path), texts=True)
@@ -108,11 +108,7 @@ def from_frame(table: DataFrame, space: Any, goals: Mapping[str, Any] | None = N
     In the second, no parameter may have the name of a field of `Trial`, or `label` where candidates have labels. A run
     with goals needs its `goals`, as for `read_trials`.
     """
-    return _from_frame(table, Space.of(space), _goals(goals), "the table", texts=False)
-
-
-def _goals(goals: Mapping[str, Any] | None) -> Goals:
-    return MAXIMISE if goals is None else Goals.of(goals)
+    return _from_frame(table, Space.of(space), Goals.given(goals), "the table", texts=False)
 
 
 def check_target(path: str | Path) -> None:

@@ -177,6 +177,11 @@ class Goals(Mapping[str, Goal]):
             )
         return goals
 
+    @staticmethod
+    def given(goals: Any) -> Goals:
+        """Return the goals that a caller gives; None stands for one number whose direction does not matter."""
+        return MAXIMISE if goals is None else Goals.of(goals)
+
     def __getitem__(self, name: str) -> Goal:
         return self._by_name[name]
 
@@ -230,6 +235,18 @@ class Goals(Mapping[str, Goal]):
         """Raise unless the user named the outputs. `so` is what follows if not."""
         if not self.named:
             raise ValueError(f'the run has no goals, so {so}; give goals={{"yield": "max", "cost": "min"}}')
+
+    def check_unnamed(self, owner: str) -> None:
+        """Raise if the user named the outputs: the owner evaluates one number."""
+        if self.named:
+            raise ValueError(
+                f"optimizer has the goals {self}, but {owner} returns one number; give an Optimizer without goals, "
+                'with goal="max" or goal="min"'
+            )
+
+    def titles(self, unnamed: str) -> dict[str, str]:
+        """Return what to call each output. `unnamed` is the name for the output that the user did not name."""
+        return {name: name for name in self}
 
     def ordered(self, numbers: Mapping[str, float]) -> Outputs:
         """Return numbers by output in the order of the goals, read-only."""
@@ -386,6 +403,10 @@ class ValueGoal(Goals):
     def named(self) -> tuple[str, ...]:
         """The outputs that the user named: none."""
         return ()
+
+    def titles(self, unnamed: str) -> dict[str, str]:
+        """Return what to call y: the name that is given."""
+        return {Y: unnamed}
 
     def outcome(self, y: Any, **details: Any) -> Outcome:
         """Return a value with its details, validated."""

@@ -18,7 +18,6 @@ from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.space import Fidelity
 from gpmi.trials import Outcome, Trial
-from gpmi.trials.outputs import Outputs
 from gpmi.trials.trial import Report
 
 # The trials in the model: when there are MOST, it starts again with the BEST completed ones and the LATEST of the rest.
@@ -40,11 +39,11 @@ class CurveFollower:
         optimizer: Optimizer,
         name: str,
         max_step: int,
-        goals: StudyGoals | None,
+        goals: StudyGoals,
     ) -> None:
         self.search_space = search_space
         self.max_step = max_step  # of Optuna
-        self.goals = goals  # if there are several objectives
+        self.goals = goals
         self._optimizer = optimizer
         self._name = name  # of the fidelity
         fidelity = optimizer.space.fidelity
@@ -63,7 +62,11 @@ class CurveFollower:
         """Whether the model has too many trials and should start again with some of them."""
         return self._count >= MOST
 
-    # What the study says
+    def fits(self, search_space: SearchSpace, max_step: int, goals: StudyGoals) -> bool:
+        """Whether a study still has this search space, last step and goals."""
+        return self.search_space is search_space and self.max_step == max_step and self.goals == goals
+
+    # Finished trials
 
     def lacks(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return the finished trials that were not looked at yet, in the order of their numbers."""
@@ -75,17 +78,17 @@ class CurveFollower:
         self._ended.update(trial.number for trial in new)
         batch, order = list[Trial](), 0
         for trial in self._selected(new):
-            made = self._finished(trial, order)
-            order += 1 + (0 if made is None else len(made.curve))
-            if made is None or self._settles(trial, made):
+            finished = self._finished(trial, order)
+            order += 1 + (0 if finished is None else len(finished.curve))
+            if finished is None or self._settles(trial, finished):
                 continue
-            batch.append(made)
+            batch.append(finished)
         if batch:
             self._optimizer.replay(batch)
             self._count += len(batch)
         for trial in new:
-            for known in (self._numbers, self._rows, self._reported, self._answers):
-                known.pop(trial.number, None)
+            for by_number in (self._numbers, self._rows, self._reported, self._answers):
+                by_number.pop(trial.number, None)
 
     def _selected(self, new: list[FrozenTrial]) -> list[FrozenTrial]:
         """Return the trials to take over: all of them, or the best and the latest if there are too many."""
@@ -97,10 +100,8 @@ class CurveFollower:
         return [trial for trial in early if trial.number in kept] + late
 
     def _rank(self, trial: FrozenTrial) -> float:
-        """Return a number that is smaller for better trials; with several objectives the trials keep their order."""
-        if self.goals is not None:
-            return -float(trial.number)
-        return -trial.value if self._optimizer.goal == "max" else trial.value  # type: ignore[operator, return-value]
+        """Return a number that is smaller for better trials."""
+        return self.goals.rank(trial.values, trial.number)
 
     def _value(self, trial: FrozenTrial) -> Values | None:
         """Return the value at the target, if the trial reached it and all its constraints hold."""
@@ -112,39 +113,35 @@ class CurveFollower:
         """Return a finished trial as ours: with its value, or as stopped on the way; None if it teaches nothing."""
         point, value = self._point(trial), self._value(trial)
         entering = enumerate(self._entering(reports_of(trial), 0))
-        curve = tuple(Report(step, self._y(values), order + i) for i, (step, values) in entering)
+        curve = tuple(Report(step, self.goals.report(values), order + i) for i, (step, values) in entering)
         if point is None or (value is None and not curve):
             return None
         origin: Any = "user" if self._count == 0 else "design"  # the first of them were there before the first question
-        fields: dict[str, Any] = {"order": order + len(curve), "curve": curve}
-        if value is None:
-            return Trial(trial.number, point, None, "stopped", origin, **fields)
-        self.has_reached = True
-        if self.goals is None:
-            return Trial(trial.number, point, value[0], "told", origin, **fields)
-        return Trial(trial.number, point, None, "told", origin, outputs=Outputs(self._y(value)), **fields)
+        outcome = Outcome("stopped") if value is None else self.goals.outcome(value, {})
+        self.has_reached |= value is not None
+        return Trial(trial.number, point, origin=origin, order=order + len(curve), curve=curve, **vars(outcome))
 
-    def _settles(self, trial: FrozenTrial, made: Trial) -> bool:
+    def _settles(self, trial: FrozenTrial, finished: Trial) -> bool:
         """Whether the trial was judged while it ran, at the same point; then give it its outcome."""
         if trial.number not in self._numbers:
             return False
         number, row = self._numbers[trial.number], self._rows[trial.number]
         is_pending = any(pending.number == number for pending in self._optimizer.pending)
-        if self._row(made.x) != row:  # it got further parameters after it was judged
+        if self._row(finished.x) != row:  # it got further parameters after it was judged
             if is_pending:
                 self._optimizer.forget(number)
             return False
-        for step, y, _ in made.curve:
+        for step, y, _ in finished.curve:
             if step > self._reported.get(trial.number, 0):
                 self._optimizer.report(number, step, y)
-        if made.status == "told":
-            outcome = Outcome("told", made.y, outputs=made.outputs).checked()
+        if finished.status == "told":
+            outcome = Outcome("told", finished.y, outputs=finished.outputs).checked()
             self._optimizer.record(number, outcome)
         elif is_pending:
             self._optimizer.record(number, Outcome.stop("it ended before the last step"))
         return True
 
-    # The trial that asks
+    # The trial that is judged
 
     def is_due(self, number: int, step: int) -> bool:
         """Whether a step of a trial says something new to the model: it is the first at or after a rung."""
@@ -171,7 +168,7 @@ class CurveFollower:
     def judge(self, number: int, reports: Mapping[int, Values]) -> bool:
         """Return whether to prune a trial, by the values it has reported."""
         for step, values in self._entering(reports, self._reported.get(number, 0)):
-            answer = self._optimizer.report(self._numbers[number], step, self._y(values))
+            answer = self._optimizer.report(self._numbers[number], step, self.goals.report(values))
             self._reported[number], self._answers[number] = step, answer == "stop"
         return self.answer(number)
 
@@ -179,14 +176,14 @@ class CurveFollower:
 
     def _entering(self, reports: Mapping[int, Values], before: int) -> list[tuple[int, Values]]:
         """Return the reports that enter the model, by our step: the first after each rung, and after `before`."""
-        found = []
+        entering = []
         for step, values in reports.items():
             ours = target_of(step)
             crosses = any(before < rung <= ours for rung in self._fidelity.rungs)
             if crosses and ours < target_of(self.max_step) and is_usable(values):
-                found.append((ours, values))
+                entering.append((ours, values))
                 before = ours
-        return found
+        return entering
 
     def _point(self, trial: FrozenTrial) -> dict[str, Any] | None:
         point = self.search_space.point(trial.params)
@@ -194,6 +191,3 @@ class CurveFollower:
 
     def _row(self, point: Any) -> bytes:
         return np.asarray(self._optimizer.space.encode(point)).tobytes()
-
-    def _y(self, values: Values) -> Any:
-        return values[0] if self.goals is None else self.goals.outputs(values, {})

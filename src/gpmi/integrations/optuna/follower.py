@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -19,17 +19,9 @@ from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Outcome, Trial
 from gpmi.trials.goals import Max
-from gpmi.trials.outputs import Outputs
 
-PREDICTIONS = (
-    "origin",
-    "mu",
-    "sd",
-    "phi",
-    "gamma_hat",
-    "explored",
-    "policy_notes",
-)  # made by the policy when it chose
+# Of a trial whose point the policy chose:
+PREDICTIONS = ("origin", "mu", "sd", "phi", "gamma_hat", "explored", "policy_notes")
 # A running trial is presumed dead after LONGEST times the duration of the longest completed trial, and not before LEAST
 # seconds. It then no longer repels other points, but may still deliver its value. Our choices.
 LONGEST, LEAST = 10.0, 60.0
@@ -38,20 +30,18 @@ LONGEST, LEAST = 10.0, 60.0
 class Follower:
     """An Optimizer kept up to date with the trials of a study."""
 
-    def __init__(
-        self, search_space: SearchSpace, optimizer: Optimizer, limits: tuple[str, ...], goals: StudyGoals | None = None
-    ) -> None:
+    def __init__(self, search_space: SearchSpace, optimizer: Optimizer, goals: StudyGoals) -> None:
         self.search_space = search_space
         self.optimizer = optimizer
-        self.limits = limits  # names of the constraints measured with each value
-        self.goals = goals  # if there are several objectives
-        maximised = [optimizer.goal == "max"]
-        if goals is not None:
-            maximised = [isinstance(goal, Max) for goal in goals.goals.objectives.values()]
-        self._completed = [Completed(up) for up in maximised]  # one for each objective
+        self.goals = goals
+        self._completed = [Completed(isinstance(goal, Max)) for goal in goals.goals.objectives.values()]
         self._pending: dict[int, tuple[int, bytes]] = {}  # Optuna's number -> our number and the coordinates
         self._ended: set[int] = set()
         self._longest = 0.0  # seconds, of the completed trials
+
+    def fits(self, search_space: SearchSpace, goals: StudyGoals) -> bool:
+        """Whether a study still has this search space and these goals."""
+        return self.search_space is search_space and self.goals == goals
 
     def lacks(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
         """Return the finished trials not taken over yet, in the order in which they finished."""
@@ -142,44 +132,29 @@ class Follower:
         if trial.state == TrialState.FAIL:
             return Outcome("failed", why="failed")
         values = trial.values  # for a pruned trial with one objective the last value it reported, if any
-        if values is None and self.goals is not None and trial.state == TrialState.PRUNED:
+        if values is None and trial.state == TrialState.PRUNED:
             values = last_values(trial)
-        if values is None or len(values) != len(self._completed) or not all(abs(one) <= LARGEST for one in values):
-            said = f"value is {values and values[0]}" if self.goals is None else f"values are {values}"
-            return Outcome("failed", why=f"{trial.state.name.lower()}, its {said}")
-        known = zip(values, self._completed, strict=True)
+        if values is None or len(values) != len(self._completed) or not all(abs(y) <= LARGEST for y in values):
+            return Outcome("failed", why=f"{trial.state.name.lower()}, its {self.goals.shown(values)}")
         if trial.state == TrialState.PRUNED:
-            values = [completed.not_better(value) for value, completed in known]
+            values = [completed.not_better(y) for y, completed in zip(values, self._completed, strict=True)]
         else:
-            for value, completed in known:
-                completed.add(value)
+            for y, completed in zip(values, self._completed, strict=True):
+                completed.add(y)
             self._longest = max(self._longest, (trial.duration.total_seconds() if trial.duration else 0.0))
-        return self._constrained(trial, values[0]) if self.goals is None else self._measured(trial, values, self.goals)
+        return self._measured(trial, values)
 
-    def _constrained(self, trial: FrozenTrial, y: float) -> Outcome | None:
-        """Return a value with its constraints, of which none may be missing."""
-        found = trial.constraints
-        values = tuple(found.get(name, math.nan) for name in self.limits)
-        if all(abs(value) <= LARGEST for value in values):
-            return Outcome("told", y, constraints=values)
-        return self._without_limits(trial, values)
-
-    def _measured(self, trial: FrozenTrial, values: Sequence[float], goals: StudyGoals) -> Outcome | None:
-        """Return the outputs of a trial; a completed one may lack some of the constraints."""
-        found = trial.constraints
-        is_whole = trial.state == TrialState.COMPLETE or all(name in found for name in self.limits)
-        if is_whole and all(abs(value) <= LARGEST for value in found.values()):
-            return Outcome("told", outputs=Outputs(goals.outputs(values, found)))
-        return self._without_limits(trial, tuple(found.values()))
-
-    def _without_limits(self, trial: FrozenTrial, values: Sequence[float]) -> Outcome | None:
-        """Return what a trial teaches whose constraints are not all finite; None if it cannot be used."""
-        if any(value > LARGEST for value in values):
+    def _measured(self, trial: FrozenTrial, values: Sequence[float]) -> Outcome | None:
+        """Return the values of a trial with its constraints; None if it cannot be used."""
+        measured = self.goals.measured(trial.constraints)
+        is_whole = trial.state == TrialState.COMPLETE or all(name in measured for name in self.goals.constraints)
+        if is_whole and all(abs(value) <= LARGEST for value in measured.values()):
+            return self.goals.outcome(values, measured)
+        if any(value > LARGEST for value in measured.values()):
             return Outcome("failed", why="a constraint is infinite")
         if trial.state == TrialState.PRUNED:
             return Outcome("failed", why="pruned before its constraints were known")
-        names = list(self.limits) if self.goals is None else sorted(trial.constraints)
-        logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, names)
+        logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, sorted(measured))
         return None
 
 
@@ -204,25 +179,15 @@ class Completed:
         return min(max(value, low), middle) if self._maximised else max(min(value, high), middle)
 
 
-def limits_of(trials: Iterable[FrozenTrial], *, finite: bool) -> tuple[str, ...]:
-    """Return the names of the constraints of the last completed trial that has any; with `finite`, only finite ones."""
-    names: tuple[str, ...] = ()
-    for trial in trials:
-        found = trial.constraints if trial.state == TrialState.COMPLETE else {}
-        if found and (not finite or all(abs(value) <= LARGEST for value in found.values())):
-            names = tuple(sorted(found))
-    return names
-
-
 def _predictions(trial: FrozenTrial) -> dict[str, Any]:
     """Return the predictions that were made for a trial when its point was chosen."""
     payload = published(trial.system_attrs) or {}
     asked = _time(trial.datetime_start) if "origin" in payload else None
-    known = {name: payload[name] for name in PREDICTIONS if name in payload}
+    predictions = {name: payload[name] for name in PREDICTIONS if name in payload}
     # Earlier versions wrote the notes of a policy one by one.
     if notes := {name: payload[name] for name in ("charge", "zeta") if name in payload}:
-        known["policy_notes"] = notes
-    return {"origin": "user", "asked": asked, **known}
+        predictions["policy_notes"] = notes
+    return {"origin": "user", "asked": asked, **predictions}
 
 
 def _time(moment: Any) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
+from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of, varied, varies
 from gpmi.space import Parameters
 from gpmi.space.parameters import MOST_OPTIONS
 
@@ -26,10 +26,10 @@ def inferred(trials: Sequence[FrozenTrial]) -> SearchSpace | None:
     n trials with p parameters; where some are not in all trials, O(n p^2).
     """
     distributions, whens = described(trials)
-    kept = {name: one for name, one in distributions.items() if name in whens and not one.single()}
+    kept = {name: distribution for name, distribution in varied(distributions).items() if name in whens}
     if not kept:
         return None
-    parameters = (parameter_of(one, whens[name] or None) for name, one in kept.items())
+    parameters = (parameter_of(distribution, whens[name] or None) for name, distribution in kept.items())
     return SearchSpace(kept, Parameters(tuple(parameters), tuple(kept)))
 
 
@@ -43,7 +43,7 @@ def described(trials: Sequence[FrozenTrial]) -> tuple[dict[str, BaseDistribution
         used = [trial for trial in trials if trial.state == state and trial.distributions]
         if used:
             break
-    distributions = {name: one for trial in used for name, one in trial.distributions.items()}
+    distributions = {name: distribution for trial in used for name, distribution in trial.distributions.items()}
     return distributions, conditions(distributions, [_seen(trial) for trial in used])
 
 
@@ -51,16 +51,16 @@ def conditions(
     distributions: Mapping[str, BaseDistribution], trials: Sequence[Seen]
 ) -> dict[str, dict[str, list[Any]]]:
     """Return the condition of each parameter, {} where all trials have it; leave out those nothing explains."""
-    found: dict[str, dict[str, list[Any]]] = {}
+    whens: dict[str, dict[str, list[Any]]] = {}
     for name in distributions:
         if all(name in trial for trial in trials):
-            found[name] = {}
+            whens[name] = {}
         elif (when := _condition(name, distributions, trials)) is not None:
-            found[name] = when
-    while lost := [name for name, when in found.items() if any(parent not in found for parent in when)]:
+            whens[name] = when
+    while lost := [name for name, when in whens.items() if any(parent not in whens for parent in when)]:
         for name in lost:
-            del found[name]
-    return found
+            del whens[name]
+    return whens
 
 
 def _condition(
@@ -101,13 +101,13 @@ def _values(q: str, name: str, distribution: BaseDistribution, trials: Sequence[
     levels = [float(v) for v in range(distribution.low, distribution.high + 1, distribution.step)]
 
     def near(level: float, seen: set[float]) -> float:
-        return min((abs(level - one) for one in seen), default=float("inf"))
+        return min((abs(level - other) for other in seen), default=float("inf"))
 
     return {level for level in levels if near(level, having) <= near(level, without)}
 
 
 def _is_discrete(distribution: BaseDistribution | None) -> bool:
-    if distribution is None or distribution.single():
+    if distribution is None or not varies(distribution):
         return False
     if isinstance(distribution, IntDistribution):
         return (distribution.high - distribution.low) // distribution.step < MOST_OPTIONS
@@ -115,4 +115,5 @@ def _is_discrete(distribution: BaseDistribution | None) -> bool:
 
 
 def _seen(trial: FrozenTrial) -> Seen:
-    return {name: float(one.to_internal_repr(trial.params[name])) for name, one in trial.distributions.items()}
+    distributions = trial.distributions.items()
+    return {name: float(distribution.to_internal_repr(trial.params[name])) for name, distribution in distributions}

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import optuna
 from optuna.pruners import BasePruner
 from optuna.storages import BaseStorage
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support import checks
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.curve_follower import CurveFollower, target_of
-from gpmi.integrations.optuna.goals import StudyGoals
+from gpmi.integrations.optuna.goals import kind_of
 from gpmi.integrations.optuna.inference import inferred
 from gpmi.integrations.optuna.private_api import metric_names_of, storage_of, study_id_of, trials_of
 from gpmi.integrations.optuna.reports import add_report, is_hopeless, latest, reports_of
@@ -103,9 +103,9 @@ class GPMIPruner(BasePruner):
             self._warn(f"trial {trial.number} is not pruned: it reports step {step}, but max_step is {self._max_step}")
             return False
         with self._lock:
-            known = self._cached(study)
-            if known is not None and not known.is_due(trial.number, step):
-                return known.answer(trial.number)
+            cached = self._cached(study)
+            if cached is not None and not cached.is_due(trial.number, step):
+                return cached.answer(trial.number)
             follower = self._follower(study)
             if follower is None or not follower.has_reached or step >= follower.max_step:
                 return False
@@ -130,42 +130,35 @@ class GPMIPruner(BasePruner):
 
     def _follower(self, study: Study) -> CurveFollower | None:
         """Return the follower of a study, up to date; None while its parameters or its last step are unknown."""
-        trials, known = trials_of(study), self._cached(study)
-        new = trials if known is None else known.lacks(trials)
+        trials, follower = trials_of(study), self._cached(study)
+        new = trials if follower is None else follower.lacks(trials)
         completed = [trial for trial in new if trial.state == TrialState.COMPLETE]
         longest = max((max(reports_of(trial), default=0) for trial in completed), default=0)
-        max_step = self._max_step or max(longest, 0 if known is None else known.max_step)
-        search_space = self._space(known, trials, completed)
+        max_step = self._max_step or max(longest, 0 if follower is None else follower.max_step)
+        search_space = self._space(follower, trials, completed)
         if search_space is None or max_step < 1:
             return None
-        goals = None
-        if len(study.directions) > 1:
-            goals = StudyGoals.of(study.directions, (), search_space.names, metric_names_of(study))
-        fits = known is not None and known.search_space is search_space and known.max_step == max_step
-        if known is None or not fits or known.goals != goals or known.is_full:
-            purpose: dict[str, Any] = {"goal": _goal(study)} if goals is None else {"goals": goals.goals}
+        purpose = kind_of(study.directions).of(study.directions, (), search_space.names, metric_names_of(study))
+        if follower is None or not follower.fits(search_space, max_step, purpose) or follower.is_full:
             space, name = _with_steps(search_space, max_step)
-            known = CurveFollower(search_space, Optimizer(space, seed=0, **purpose), name, max_step, goals)
-            self._memory = Followed(storage_of(study), study_id_of(study), known)
-        known.follow(trials)
-        return known
+            optimizer = Optimizer(space, seed=0, **purpose.goals.purpose)
+            follower = CurveFollower(search_space, optimizer, name, max_step, purpose)
+            self._memory = Followed(storage_of(study), study_id_of(study), follower)
+        follower.follow(trials)
+        return follower
 
     def _space(
-        self, known: CurveFollower | None, trials: Sequence[FrozenTrial], completed: Sequence[FrozenTrial]
+        self, follower: CurveFollower | None, trials: Sequence[FrozenTrial], completed: Sequence[FrozenTrial]
     ) -> SearchSpace | None:
         """Return the search space: the last one if all newly completed trials fit it, or one inferred anew."""
-        if known is not None and all(known.search_space.fits(one.distributions, one.params) for one in completed):
-            return known.search_space
+        if follower is not None and all(follower.search_space.fits(t.distributions, t.params) for t in completed):
+            return follower.search_space
         return inferred(trials)
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:
             self._warned.add(message)
             logger.warning("%s", message)
-
-
-def _goal(study: Study) -> str:
-    return "max" if study.directions[0] == StudyDirection.MAXIMIZE else "min"
 
 
 def _with_steps(search_space: SearchSpace, max_step: int) -> tuple[Space, str]:

@@ -25,11 +25,11 @@ Values: TypeAlias = tuple[float, ...]  # one for each objective
 
 def reports_of(trial: FrozenTrial) -> dict[int, Values]:
     """Return the reported values by step, in the order of the steps."""
-    found: dict[int, Values] = {step: (value,) for step, value in trial.intermediate_values.items()}
+    reports: dict[int, Values] = {step: (value,) for step, value in trial.intermediate_values.items()}
     for name, values in trial.system_attrs.items():
         if name.startswith(KEY):
-            found[int(name.removeprefix(KEY))] = tuple(float(value) for value in values)
-    return dict(sorted(found.items()))
+            reports[int(name.removeprefix(KEY))] = tuple(float(value) for value in values)
+    return dict(sorted(reports.items()))
 
 
 def last_values(trial: FrozenTrial) -> list[float] | None:

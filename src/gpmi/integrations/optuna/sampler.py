@@ -21,8 +21,8 @@ from optuna.trial import FrozenTrial, TrialState
 from gpmi._support import checks
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import await_earlier, is_shared, publish, published
-from gpmi.integrations.optuna.follower import PREDICTIONS, Follower, limits_of
-from gpmi.integrations.optuna.goals import Reference, StudyGoals, checked_reference
+from gpmi.integrations.optuna.follower import PREDICTIONS, Follower
+from gpmi.integrations.optuna.goals import Reference, checked_reference, kind_of
 from gpmi.integrations.optuna.inference import inferred
 from gpmi.integrations.optuna.private_api import (
     base_sampler_of,
@@ -33,7 +33,7 @@ from gpmi.integrations.optuna.private_api import (
     trial_id_of,
     trials_of,
 )
-from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
+from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of, varied
 from gpmi.optimizer import Optimizer
 from gpmi.policies.objectives import JointPolicy
 
@@ -133,11 +133,7 @@ class GPMISampler(BaseSampler):
         self._check_objectives(study)
         with self._lock:
             search_space = self._current_space(study, trials_of(study))
-        return (
-            {}
-            if search_space is None
-            else {n: one for n, one in search_space.distributions.items() if not one.single()}
-        )
+        return {} if search_space is None else varied(search_space.distributions)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -165,7 +161,7 @@ class GPMISampler(BaseSampler):
         """Do nothing: random numbers are seeded by the seed and the trial's number, which no two trials share."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: one for name, one in self.__dict__.items() if name not in ("_lock", "_memory", "_given_up")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_memory", "_given_up")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -195,8 +191,8 @@ class GPMISampler(BaseSampler):
     def _choose(self, study: Study, trial: FrozenTrial, *, anew: bool = False) -> dict[str, Any]:
         """Choose the point of a trial and publish it with its predictions; return the payload."""
         with self._lock:
-            if anew and (known := self._cached(study)) is not None:
-                known.forget(trial.number)
+            if anew and (cached := self._cached(study)) is not None:
+                cached.forget(trial.number)
             trials = trials_of(study)
             follower = self._follower(study, trials, trial.number)
             payload: dict[str, Any] = {"x": {}, "seed": self._seed_of(trials)}
@@ -211,11 +207,11 @@ class GPMISampler(BaseSampler):
         """Return the search space: the given one, the last one if all new trials fit it, or one inferred anew."""
         if self._search_space is not None:
             return self._search_space
-        known = self._cached(study)
-        if known is not None:
-            new = (t for t in known.lacks(trials) if t.state == TrialState.COMPLETE)
-            if all(known.search_space.fits(trial.distributions, trial.params) for trial in new):
-                return known.search_space
+        cached = self._cached(study)
+        if cached is not None:
+            new = (t for t in cached.lacks(trials) if t.state == TrialState.COMPLETE)
+            if all(cached.search_space.fits(trial.distributions, trial.params) for trial in new):
+                return cached.search_space
         return inferred(trials)
 
     def _cached(self, study: Study) -> Follower | None:
@@ -225,24 +221,21 @@ class GPMISampler(BaseSampler):
 
     def _follower(self, study: Study, trials: Sequence[FrozenTrial], number: int = -1) -> Follower | None:
         """Return the follower of the study, up to date; None while its parameters are unknown."""
-        known = self._cached(study)
+        follower = self._cached(study)
         search_space = self._current_space(study, trials)
         if search_space is None:
             return None
-        several, new = len(study.directions) > 1, trials if known is None else known.lacks(trials)
-        limits = limits_of(new, finite=several) or (() if known is None else known.limits)
-        goals = self._goals(study, limits, search_space) if several else None
-        if known is None or known.search_space is not search_space or known.limits != limits or known.goals != goals:
-            purpose: dict[str, Any] = {"goals": goals.goals} if goals is not None else {"goal": _goal(study)}
-            optimizer = Optimizer(search_space.space, seed=self._seed_of(trials), **purpose, **self._options)
-            known = Follower(search_space, optimizer, limits, goals)
-            self._memory = Memory(storage_of(study), study_id_of(study), known)
-        known.follow(trials, self._stale_after, number)
-        return known
-
-    def _goals(self, study: Study, limits: Sequence[str], search_space: SearchSpace) -> StudyGoals:
-        """Return the goals of a study with several objectives."""
-        return StudyGoals.of(study.directions, limits, search_space.names, metric_names_of(study), self._reference)
+        kind, new = kind_of(study.directions), trials if follower is None else follower.lacks(trials)
+        constraints = kind.constraints_in(new) or (() if follower is None else follower.goals.constraints)
+        names = metric_names_of(study)
+        purpose = kind.of(study.directions, constraints, search_space.names, names, self._reference)
+        if follower is None or not follower.fits(search_space, purpose):
+            arguments: dict[str, Any] = {**purpose.goals.purpose, **self._options}
+            optimizer = Optimizer(search_space.space, seed=self._seed_of(trials), **arguments)
+            follower = Follower(search_space, optimizer, purpose)
+            self._memory = Memory(storage_of(study), study_id_of(study), follower)
+        follower.follow(trials, self._stale_after, number)
+        return follower
 
     def _check_objectives(self, study: Study) -> None:
         """Refuse a study whose number of objectives does not fit the arguments."""
@@ -260,8 +253,8 @@ class GPMISampler(BaseSampler):
         """Return the given seed, or the one published with the first trial, which all workers share."""
         if self._given_seed is not None:
             return self._given_seed
-        payload = (published(trial.system_attrs) for trial in trials)
-        return next((int(one["seed"]) for one in payload if one is not None), self._seed)
+        payloads = (published(trial.system_attrs) for trial in trials)
+        return next((int(payload["seed"]) for payload in payloads if payload is not None), self._seed)
 
 
 def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
@@ -274,16 +267,12 @@ def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
     return {**fixed, **trial.system_attrs.get("fixed_params", {})}
 
 
-def _goal(study: Study) -> Any:
-    return "max" if study.direction == StudyDirection.MAXIMIZE else "min"
-
-
 def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None, reference: Reference | None) -> None:
     """Refuse arguments that no Optimizer takes, as far as possible without the space and the study."""
-    known = [name for name in inspect.signature(Optimizer.__init__).parameters if name not in OURS]
+    arguments = [name for name in inspect.signature(Optimizer.__init__).parameters if name not in OURS]
     for name in options:
-        if name not in known:
-            ours = ("search_space", "seed", "stale_after", "reference_point", *known)
+        if name not in arguments:
+            ours = ("search_space", "seed", "stale_after", "reference_point", *arguments)
             hint = INSTEAD[name] if name in INSTEAD else checks.name_hint(name, ours)
             raise TypeError(f"{name} is not an argument of GPMISampler; {hint}")
         if search_space is None and name in ("constraints", "x0", "mean"):
@@ -293,5 +282,5 @@ def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None,
     free = {name: value for name, value in free.items() if name not in by_output}  # the study names the outputs
     if reference is not None or by_output or isinstance(options.get("policy"), JointPolicy):
         directions = [StudyDirection.MINIMIZE] * (2 if reference is None else len(reference))
-        free["goals"] = StudyGoals.of(directions, (), () if search_space is None else search_space.names).goals
+        free["goals"] = kind_of(directions).of(directions, (), () if search_space is None else search_space.names).goals
     Optimizer([(0.0, 1.0)] if search_space is None else search_space.space, seed=0, **free)

@@ -27,7 +27,7 @@ def parameter_of(distribution: BaseDistribution, when: Mapping[str, Any] | None 
         options = tuple(distribution.choices)
         return Constant(options[0]) if len(options) == 1 else Choice(options, when=when)
     assert isinstance(distribution, FloatDistribution | IntDistribution)
-    if distribution.single():
+    if not varies(distribution):
         return Constant(distribution.low)
     low, high, log, step = distribution.low, distribution.high, distribution.log, distribution.step
     if isinstance(distribution, IntDistribution):
@@ -41,6 +41,16 @@ def parameter_of(distribution: BaseDistribution, when: Mapping[str, Any] | None 
     if count > MOST_OPTIONS:
         return Int(0, count - 1, when=when)
     return Choice(tuple(_level(distribution, i) for i in range(count)), ordered=True, when=when)
+
+
+def varies(distribution: BaseDistribution) -> bool:
+    """Whether a distribution has more than one value."""
+    return not distribution.single()
+
+
+def varied(distributions: Mapping[str, BaseDistribution]) -> dict[str, BaseDistribution]:
+    """Return the distributions with more than one value."""
+    return {name: distribution for name, distribution in distributions.items() if varies(distribution)}
 
 
 def distribution_of(domain: Domain) -> BaseDistribution:
@@ -76,10 +86,10 @@ class SearchSpace:
             raise TypeError(f"search_space is {checks.shown(spec)}; {remedy}")
         if not spec:
             raise ValueError(f"search_space is empty; {remedy}, or leave it out")
-        known = {name: one for name, one in spec.items() if isinstance(one, BaseDistribution)}
-        others = {name: one for name, one in spec.items() if name not in known}
-        parameters = {**(named_parameters(others) if others else {}), **{n: parameter_of(d) for n, d in known.items()}}
-        distributions = {name: known.get(name) or distribution_of(parameters[name].domain) for name in spec}
+        given = {name: content for name, content in spec.items() if isinstance(content, BaseDistribution)}
+        others = {name: content for name, content in spec.items() if name not in given}
+        parameters = {**(named_parameters(others) if others else {}), **{n: parameter_of(d) for n, d in given.items()}}
+        distributions = {name: given.get(name) or distribution_of(parameters[name].domain) for name in spec}
         return SearchSpace(distributions, Parameters(tuple(parameters[name] for name in spec), tuple(spec)))
 
     @cached_property
@@ -94,8 +104,8 @@ class SearchSpace:
         while len(order) < len(conditions):
             order += [
                 j
-                for j, own in enumerate(conditions)
-                if j not in order and all(condition.parent in order for condition in own)
+                for j, needed in enumerate(conditions)
+                if j not in order and all(condition.parent in order for condition in needed)
             ]
         return order
 
@@ -146,16 +156,16 @@ class SearchSpace:
 
     def external(self, numbers: Mapping[str, float]) -> dict[str, Any]:
         """Convert such numbers back to params; names outside the space are left out."""
-        known = {name: number for name, number in numbers.items() if name in self.distributions}
-        return {name: self.distributions[name].to_external_repr(number) for name, number in known.items()}
+        inside = {name: number for name, number in numbers.items() if name in self.distributions}
+        return {name: self.distributions[name].to_external_repr(number) for name, number in inside.items()}
 
     def fits(self, distributions: Mapping[str, BaseDistribution], params: Mapping[str, Any]) -> bool:
         """Whether a trial has the same distributions, and exactly the parameters that are active under its params."""
-        varied = {name: one for name, one in distributions.items() if not one.single()}
-        if any(self.distributions.get(name) != one for name, one in varied.items()):
+        free = varied(distributions)
+        if any(self.distributions.get(name) != distribution for name, distribution in free.items()):
             return False
         point = self.point(params)
-        return point is not None and point.keys() == varied.keys()
+        return point is not None and point.keys() == free.keys()
 
     def _ours(self, name: str, value: Any) -> Any:
         """Convert a value of a trial to one of our points; leave it as it is if it is outside."""

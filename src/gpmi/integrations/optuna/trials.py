@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import optuna
 
 from gpmi._support.text import shortened, without_password
-from gpmi.integrations.optuna.goals import StudyGoals, constraints_of, directions_of, values_of
+from gpmi.integrations.optuna.goals import StudyGoals, directions_of, kind_of, run_goals
 from gpmi.integrations.optuna.inference import described
 from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
@@ -47,17 +47,16 @@ def to_optuna(run: Printable, study: Any) -> None:
     value of a `Match` is the distance from the target. A trial that lacks an objective is RUNNING. One that did not
     reach the target of its fidelity is PRUNED, with its values as intermediate ones.
     """
-    goals, wanted = run.goals, _directions(run)
+    goals, wanted = run_goals(run.goals), directions_of(run.goals)
     if list(study.directions) != wanted:
-        what = f"direction{'s' * (len(wanted) > 1)} {', '.join(one.name for one in wanted)}"
+        what = f"direction{'s' * (len(wanted) > 1)} {', '.join(direction.name for direction in wanted)}"
         raise ValueError(f"study has the directions {list(study.directions)}; give one of {what}")
-    if goals.named:
-        _note_goals(goals, study)
+    _note_goals(goals, study)
     distributions = _distributions(run.space)
     titles = names_of(run.space)
     for trial in run.all_trials():
         values = dict(zip(titles, trial.x.tolist(), strict=True)) if not isinstance(trial.x, Mapping) else dict(trial.x)
-        row = row_of(trial, run.space, goals)
+        row = row_of(trial, run.space, run.goals)
         kept = {ATTRIBUTE: json.dumps({name: value for name, value in row.items() if value is not None})}
         if trial.status == "pending":
             study.enqueue_trial(values, user_attrs=kept)
@@ -81,17 +80,17 @@ def from_optuna(study: Any, space: Any = None, goals: Mapping[str, Any] | None =
     The trials of a study with several objectives have outputs, with the goals of `goals_of(study)` unless they are
     given: the objectives in the order of the directions, and a limit for each constraint, by its name.
     """
-    found = study.get_trials(deepcopy=False)
-    named = _study_goals(study, found) if goals is None else _given_goals(Goals.of(goals), study, found)
-    made = _space(found) if space is None else Space.of(space)
+    theirs = study.get_trials(deepcopy=False)
+    purpose = _study_goals(study, theirs, Goals.given(goals))
+    inside = _space(theirs) if space is None else Space.of(space)
     trials: list[Trial] = []
     left_out: list[str] = []
-    for frozen in found:
+    for frozen in theirs:
         try:
-            trials.append(_trial(frozen, made, named))
+            trials.append(_trial(frozen, inside, purpose))
         except (TypeError, ValueError) as error:
             left_out.append(shortened(f"trial {frozen.number}: {error}"))
-    return Imported(made, tuple(trials), tuple(left_out))
+    return Imported(inside, tuple(trials), tuple(left_out))
 
 
 def goals_of(study: Any) -> Goals | None:
@@ -100,8 +99,7 @@ def goals_of(study: Any) -> Goals | None:
     They are those of the run that the study was exported from, or else its directions, with a limit of 0 for each
     constraint. None for a study with one objective that did not come from a run with goals.
     """
-    named = _study_goals(study, study.get_trials(deepcopy=False))
-    return None if named is None else named.goals
+    return _study_goals(study, study.get_trials(deepcopy=False)).goals.purpose.get("goals")
 
 
 def to_storage(run: Printable, storage: str, name: str) -> None:
@@ -111,7 +109,7 @@ def to_storage(run: Printable, storage: str, name: str) -> None:
             raise ValueError(
                 f"{without_password(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
             )
-        study = optuna.create_study(storage=opened, study_name=name, directions=_directions(run))
+        study = optuna.create_study(storage=opened, study_name=name, directions=directions_of(run.goals))
         try:
             to_optuna(run, study)
         except BaseException:
@@ -126,9 +124,9 @@ def from_storage(storage: str, name: str | None, space: Any = None, goals: Mappi
         if name is None and len(names) == 1:
             (name,) = names
         if name not in names:
-            known = ", ".join(map(repr, names)) or "none"
+            studies = ", ".join(map(repr, names)) or "none"
             raise ValueError(
-                f"{without_password(storage)} has the studies {known}, but the name is {name!r}; give one of these"
+                f"{without_password(storage)} has the studies {studies}, but the name is {name!r}; give one of these"
             )
         return from_optuna(optuna.load_study(storage=opened, study_name=name), space, goals)
 
@@ -136,18 +134,16 @@ def from_storage(storage: str, name: str | None, space: Any = None, goals: Mappi
 # Goals
 
 
-def _directions(run: Printable) -> list[Any]:
-    return directions_of(run.goals)
-
-
-def _note_goals(goals: Goals, study: Any) -> None:
-    """Store the goals with a study, and name its objectives for Optuna's plots."""
-    known = _stored_goals(study)
-    if known is not None and known != goals:
-        raise ValueError(f"study has the goals {known}, but the run has {goals}; give another study")
-    study.set_user_attr(GOALS, goals.to_json())
+def _note_goals(purpose: StudyGoals, study: Any) -> None:
+    """Store the goals with a study whose directions do not say them, and name its objectives for Optuna's plots."""
+    described, stored = purpose.described(), _stored_goals(study)
+    if described is None:
+        return
+    if stored not in (None, purpose.goals):
+        raise ValueError(f"study has the goals {stored}, but the run has {purpose.goals}; give another study")
+    study.set_user_attr(GOALS, described)
     if study.metric_names is None:
-        names = [f"|{n} - {g.target}|" if isinstance(g, Match) else n for n, g in goals.objectives.items()]
+        names = [f"|{n} - {g.target}|" if isinstance(g, Match) else n for n, g in purpose.goals.objectives.items()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names(names)
@@ -158,30 +154,30 @@ def _stored_goals(study: Any) -> Goals | None:
     return None if stored is None else Goals.from_json(stored)
 
 
-def _study_goals(study: Any, trials: list[Any]) -> StudyGoals | None:
-    """Return the goals of a study; None if it has one objective and none are stored."""
-    stored = _stored_goals(study)
-    if stored is not None:
-        return _given_goals(stored, study, trials)
-    if len(study.directions) == 1:
-        return None
+def _study_goals(study: Any, trials: list[Any], given: Goals = MAXIMISE) -> StudyGoals:
+    """Return the goals of a study: those that name their outputs, given or stored, or else its directions."""
+    named = given.purpose.get("goals", _stored_goals(study))
+    if named is not None:
+        return _checked_goals(named, study, trials)
     parameters = {name for trial in trials for name in trial.params}
-    return StudyGoals.of(study.directions, _constraints(trials), parameters, study.metric_names)
+    directions = study.directions
+    return kind_of(directions).of(directions, _constraints(trials), parameters, study.metric_names)
 
 
-def _given_goals(goals: Goals, study: Any, trials: list[Any]) -> StudyGoals:
+def _checked_goals(goals: Goals, study: Any, trials: list[Any]) -> StudyGoals:
     """Return these goals for a study; refuse a study with other directions or further constraints."""
     if directions_of(goals) != list(study.directions):
-        directions = ", ".join(one.name for one in study.directions)
+        directions = ", ".join(direction.name for direction in study.directions)
         raise ValueError(
             f"goals is {goals}, but the study has the directions {directions}; give a goal for each, in their order"
         )
+    limits = goals.limits
     for name in _constraints(trials):
-        if name not in goals.limits:
+        if name not in limits:
             raise ValueError(
                 f"study has the constraint {name!r}, which goals does not limit; add {name!r}: gpmi.AtMost(0)"
             )
-    return StudyGoals.named(goals)
+    return run_goals(goals)
 
 
 def _constraints(trials: list[Any]) -> dict[str, None]:
@@ -218,66 +214,55 @@ def _opened(storage: str) -> Iterator[Any]:
 # Trials
 
 
-def _below_target(trial: Trial, goals: Goals, space: Space) -> dict[int, float] | None:
+def _below_target(trial: Trial, single: str, space: Space) -> dict[int, float] | None:
     """Return the values of a trial that did not reach the target of its fidelity, by step or by level from 0 on.
 
-    None for any other trial. Optuna has one value for each step, so those of several objectives are left out.
+    None for any other trial. Optuna has one value for each step, that of the single objective, so those of several
+    objectives are left out.
     """
-    single = goals.single or ""
     is_below = trial.status == "told" and [*at_target([trial], space)] == []
     if trial.status == "stopped" or (is_below and trial.curve):
-        found = {report.step: report.values.get(single) for report in trial.curve}
+        values = {report.step: report.values.get(single) for report in trial.curve}
     elif is_below:
         assert space.fidelity is not None
-        found = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
+        values = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
     else:
         return None
-    return {step: y for step, y in found.items() if y is not None}
+    return {step: y for step, y in values.items() if y is not None}
 
 
-def _result(trial: Trial, goals: Goals, space: Space) -> dict[str, Any]:
+def _result(trial: Trial, purpose: StudyGoals, space: Space) -> dict[str, Any]:
     """Return the state of a trial with an outcome, its values and its constraints, as Optuna has them."""
-    if (below := _below_target(trial, goals, space)) is not None:
+    below = _below_target(trial, purpose.goals.single or "", space)
+    if below is not None:
         return {"state": _STATE.PRUNED, "intermediate_values": below}
-    if trial.status != "told":
-        return {"state": _STATE.FAIL}
-    if not goals.named:
-        constraints = {str(i): value for i, value in enumerate(trial.constraints)}
-        return {"state": _STATE.COMPLETE, "value": trial.y, "constraints": constraints}
-    values, constraints = values_of(goals, trial.outputs), constraints_of(goals, trial.outputs)
-    state = _STATE.RUNNING if values is None else _STATE.COMPLETE
-    return {"state": state, "values": values, "constraints": constraints}
+    return {"state": _STATE.FAIL} if trial.status != "told" else purpose.result(trial)
 
 
-def _trial(frozen: Any, space: Space, named: StudyGoals | None) -> Trial:
+def _trial(frozen: Any, space: Space, purpose: StudyGoals) -> Trial:
     """Return an Optuna trial: with the fields it carries, unless it was evaluated later."""
     kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
-    goals = MAXIMISE if named is None else named.goals
-    columns = output_columns(goals, space)
+    columns = output_columns(purpose.goals, space)
     carried = columns.fields(kept)["outputs"]
-    if kept and not _is_outdated(frozen, kept, carried, goals):
-        return trial_of(kept, space, frozen.number, goals)
+    if kept and not _is_outdated(frozen, kept, carried, purpose):
+        return trial_of(kept, space, frozen.number, purpose.goals)
     row = _row(frozen, space, kept)
     if frozen.state == _STATE.COMPLETE and not all(math.isfinite(value) for value in frozen.values):
-        said = f"value is {frozen.value}" if named is None else f"values are {frozen.values}"
-        row["why"] = f"its {said}"
-    elif frozen.state == _STATE.COMPLETE and named is None:
-        row |= {"status": "told", "y": frozen.value, "constraints": list(frozen.constraints.values()) or None}
-    elif frozen.state == _STATE.COMPLETE and named is not None:
-        outputs = {**carried, **named.outputs(frozen.values, frozen.constraints)}
-        row |= {"status": "told", **{columns.values[name]: value for name, value in outputs.items()}}
-    return trial_of(row, space, frozen.number, goals)
+        row["why"] = f"its {purpose.shown(frozen.values)}"
+    elif frozen.state == _STATE.COMPLETE:
+        row |= {"status": "told", **purpose.row(frozen.values, frozen.constraints, carried, columns.values)}
+    return trial_of(row, space, frozen.number, purpose.goals)
 
 
-def _is_outdated(frozen: Any, kept: Mapping[str, Any], carried: Mapping[str, float], goals: Goals) -> bool:
+def _is_outdated(frozen: Any, kept: Mapping[str, Any], carried: Mapping[str, float], purpose: StudyGoals) -> bool:
     """Whether a trial was evaluated after it was exported, or was exported by a run without goals.
 
     `carried` are the outputs that it was exported with.
     """
     finished = bool(frozen.state.is_finished())
-    if not goals.named or kept["status"] != "told":
-        return finished and kept["status"] == "pending"
-    return not carried or (finished and values_of(goals, carried) is None)
+    if kept["status"] == "told":
+        return purpose.is_outdated(carried, finished)
+    return finished and kept["status"] == "pending"
 
 
 def _row(frozen: Any, space: Space, kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,5 +300,5 @@ def _space(trials: list[Any]) -> Space:
     for name in distributions:
         if name not in whens:
             raise ValueError(f"study has {name!r} in some trials only; give the space, with its condition (when=)")
-    parameters = (parameter_of(one, whens[name] or None) for name, one in distributions.items())
+    parameters = (parameter_of(distribution, whens[name] or None) for name, distribution in distributions.items())
     return Parameters(tuple(parameters), tuple(distributions))
