@@ -249,7 +249,7 @@ TOOLS: dict[str, Entry] = {
 
 
 def plain_y(opt: gpmi.Optimizer) -> None:
-    opt._setting.priors._soften = False  # there is no option for it, on purpose
+    opt._strategy._setting.priors._soften = False  # there is no option for it, on purpose
 
 
 def with_policy(first: gpmi.Policy) -> Change:

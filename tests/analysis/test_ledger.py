@@ -247,7 +247,7 @@ def test_the_regret_at_an_earlier_step_is_what_was_read_then():
         opt.tell(x, hill(x))
         if t in (4, 9):
             then[t] = opt.ledger.regret()
-    opt._ledger_cache.regrets.clear()
+    opt._strategy._ledger_cache.regrets.clear()
     for t, regret in then.items():
         again = opt.ledger.regret(t)
         np.testing.assert_allclose(again.simple, regret.simple, rtol=1e-6, atol=1e-9)
@@ -327,7 +327,7 @@ def test_failed_pending_and_forgotten_points_do_not_count():
     before = opt.ledger.regret()
     opt.forget(opt.ask())
     opt.ask(2)
-    opt._ledger_cache.regrets.clear()
+    opt._strategy._ledger_cache.regrets.clear()
     after = opt.ledger
     assert after.n == 9
     assert [trial.status for trial in after.trials] == ["told"] * 9

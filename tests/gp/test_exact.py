@@ -161,7 +161,7 @@ def test_with_little_noise_every_choice_on_a_grid_is_the_argmax(policy: Any) -> 
     grid = np.array([(a, b) for a in side for b in side])
     opt = Optimizer(grid, policy, kernel=kernels.RBF(2.0, variance=1e4), noise_var=1e-6, seed=0)
     for _ in range(25):
-        model, log = opt._current_model(), opt._log
+        model, log = opt._strategy.model(opt._log), opt._log
         scored = objective(model, opt.policy, log, None)
         score = scored(grid)
         x = opt.ask()
@@ -195,7 +195,7 @@ def test_on_a_box_with_little_noise_no_nats_of_improvement_are_missed() -> None:
         for _ in range(14):
             x = opt.ask()
             opt.tell(x, float(np.sin(6.0 * x[0]) * np.cos(5.0 * x[1])))
-        scored = objective(opt._current_model(), opt.policy, opt._log, None)
+        scored = objective(opt._strategy.model(opt._log), opt.policy, opt._log, None)
         row = opt.space.encode(opt.ask())
 
         def loss(u: np.ndarray, scored: Any = scored) -> tuple[float, np.ndarray]:

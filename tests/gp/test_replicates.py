@@ -282,7 +282,8 @@ def test_values_that_come_without_a_question_are_merged_as_well() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, **GIVEN, seed=0)
     for x, y in zip(values.x, values.y, strict=True):
         opt.tell(x, y)
-    assert opt._model_at_choice is not None and opt._model_at_choice.n == 300 and opt._model_at_choice.posterior.n < 30
+    model = opt._strategy._at_choice
+    assert model is not None and model.n == 300 and model.posterior.n < 30
 
 
 @pytest.mark.parametrize("prior", [GIVEN, {}, {"noise_var": 0.0}], ids=["given", "learned", "exact"])

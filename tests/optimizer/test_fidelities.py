@@ -237,7 +237,8 @@ def test_trust_is_what_both_models_said_before_the_value() -> None:
     joint = before.model
     assert joint is not None
     row = opt.space.encode(last.x)
-    alone = levels.RivalModel(before._target._setting.cleared(), before._orientation)  # type: ignore[union-attr]
+    (rival,) = before._strategy._rival_models
+    alone = levels.RivalModel(rival._setting.cleared(), before._arguments.orientation)
     other = alone.after(at_target(before._log))
 
     def density(posterior: Posterior) -> float:

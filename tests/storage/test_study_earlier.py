@@ -82,8 +82,10 @@ def test_every_kind_of_value_is_stored_to_the_last_digit(tmp_path: Path) -> None
         told = [s.ask() for _ in range(3)]
     with gpmi.study(tmp_path / "one.db") as s:
         assert [one.name for one in s.earlier] == ["a", "b"]
-        stored = s.optimizer._earlier.rows("y")
-        fresh = gpmi.Optimizer([(0, 1), (0, 1)], seed=0, earlier={"b": pairs, "a": pairs[:4]})._earlier.rows("y")
+        stored = s.optimizer._arguments.earlier.rows("y")
+        fresh = gpmi.Optimizer([(0, 1), (0, 1)], seed=0, earlier={"b": pairs, "a": pairs[:4]})._arguments.earlier.rows(
+            "y"
+        )
         for name in ("x", "y", "noise", "number"):
             np.testing.assert_array_equal(getattr(stored, name), getattr(fresh, name))
     assert len(told) == 3

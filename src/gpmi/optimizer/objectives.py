@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, Mask
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.ensemble import Ensemble
-from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import risk_now
 from gpmi.model.outputs import OutputModel, is_exact, objective_values, signs_of, targets_of
 from gpmi.optimizer.exclusions import and_unsafe, around_pending, around_rejected
 from gpmi.optimizer.suggestion import Suggestion
-from gpmi.policies import Aim, Policy
 from gpmi.policies.front import non_dominated
-from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised, Standing
+from gpmi.policies.objectives import EHVI, JointPolicy, Standing
 from gpmi.policies.policy import LOG_SAFE, State
 from gpmi.policies.reference import inner_reference, wide_is_due, wide_reference
 from gpmi.search.barriers import Barriers
@@ -29,7 +24,7 @@ from gpmi.search.joint import JointObjective
 from gpmi.search.subspaces import Subspace
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.trials import Log
-from gpmi.trials.goals import Goals, ValueGoal
+from gpmi.trials.goals import Goals
 
 DRAWS = 8  # of f at the told points, if these are not known exactly; docs/benchmarks/objectives.md
 JOINT = 4  # stream id of a suggestion for several objectives
@@ -211,97 +206,3 @@ def _apart(space: Space, log: Log, barred: Barriers | None) -> Barriers | None:
 
 def _events(models: Mapping[str, OutputModel]) -> tuple[Event, ...]:
     return tuple(event for one in models.values() for event in (*one.model.prior.events, *one.model.posterior.events))
-
-
-# Arguments of the Optimizer
-
-
-def goals_of(goals: Any, goal: str, space: Space) -> Goals:
-    """Validate the goals of the outputs, or the goal of y; both, and parameters of the same name, are refused."""
-    checks.checked_goal(goal)
-    if goals is None:
-        return ValueGoal.to(goal)
-    found = Goals.of(goals)
-    if goal != "max":
-        raise ValueError(f"goal is {goal!r}, but goals names the outputs; leave out goal, and say it in goals")
-    for name in space.names or ():
-        if name in found:
-            raise ValueError(f"goals has {name!r}, which is also a parameter; give one of them another name")
-    return found
-
-
-def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
-    """Return the policy of a run; refuse one that does not fit the number of objectives."""
-    joint = isinstance(policy, JointPolicy)
-    if goals.single is not None:
-        if joint:
-            what = f"{goals.single} is the only objective; leave out policy, or name several outputs in goals="
-            raise ValueError(f"policy is {policy!r}, but {what}")
-        return default
-    if policy is None:
-        return EHVI() if aim == "find" and len(goals.objectives) <= MOST_EXACT else Scalarised()
-    if not joint:
-        names = ", ".join(goals.objectives)
-        raise ValueError(f"policy is {policy!r}, for one objective, but the goals have {names}; give gpmi.EHVI()")
-    assert isinstance(policy, JointPolicy)
-    policy.check(tuple(goals.objectives))
-    return policy
-
-
-def check_options_for_several(fit: str, mean: Any) -> None:
-    """Refuse arguments of an Optimizer that several objectives do not have."""
-    if fit == "mcmc":
-        raise ValueError("fit is 'mcmc', but there are several objectives; give 'map' or 'loo'")
-    if mean is not None:
-        raise ValueError(
-            f"mean is {checks.shown(mean)}, but there are several objectives; leave it out, and subtract it in f"
-        )
-
-
-def check_single_objective(goals: Goals) -> None:
-    """Refuse to recommend one point if there are several objectives."""
-    if goals.single is None:
-        names = ", ".join(goals.objectives)
-        raise ValueError(
-            f"with the objectives {names} there is no single point to recommend; read front, or call choose"
-        )
-
-
-def of_single_output(goals: Goals, kernel: Any, noise_var: Any) -> tuple[Any, Any]:
-    """Return the kernel and noise_var of a single objective; None and None if there are several.
-
-    In a run with goals each may be a dict by output, which is validated.
-    """
-    if not goals.named:
-        return kernel, noise_var
-    for argument, given in (("kernel", kernel), ("noise_var", noise_var)):
-        for name, one in given.items() if isinstance(given, Mapping) else ():
-            if name not in goals:
-                names = ", ".join(map(repr, goals))
-                raise ValueError(f"{argument} has {checks.shown(name)}, which is not an output; give one of {names}")
-            if argument == "noise_var" and one is not None:
-                checks.variance(f"noise_var[{name!r}]", one)
-            elif argument == "kernel" and not isinstance(one, Kernel | None):
-                remedy = "give a kernel such as gpmi.kernels.RBF(lengthscale=0.3), or None to learn it"
-                raise TypeError(f"kernel[{name!r}] is {checks.shown(one)}; {remedy}")
-    if goals.single is None:
-        return None, None
-    return _of_output(goals, goals.single, kernel), _of_output(goals, goals.single, noise_var)
-
-
-def given_kernel(goals: Goals, kernel: Any) -> Any:
-    """Return the kernel, or kernels by output; None if no objective has a given one."""
-    if not isinstance(kernel, Mapping):
-        return kernel
-    return None if all(kernel.get(name) is None for name in goals.objectives) else kernel
-
-
-def _of_output(goals: Goals, name: str, given: Any) -> Any:
-    """Return the part of an argument for an output: one given as it is counts for every objective."""
-    return given.get(name) if isinstance(given, Mapping) else given if name in goals.objectives else None
-
-
-def output_prior(goals: Goals, name: str, *, kernel: Any, noise_var: Any, fit: Any, **options: Any) -> PriorSchedule:
-    """Return the prior of an output. A kernel or noise_var is that of all objectives, or a dict by output."""
-    own, noise = _of_output(goals, name, kernel), _of_output(goals, name, noise_var)
-    return PriorSchedule(own, noise, "map" if fit == "mcmc" else fit, transforms=False, **options)

@@ -7,11 +7,8 @@ suggestion seeds its random numbers with (seed, number told, number pending or f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from typing import Any, Literal, overload
 
@@ -21,21 +18,20 @@ from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, event_summary, percent
-from gpmi._support.types import Array, Event, Observations, Point
+from gpmi._support.types import Array, Event, Point
 from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
-from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
+from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger.front_ledger import FrontLedger
-from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
-from gpmi.gp.approximate.success import SuccessProbability
+from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
-from gpmi.model.orientation import Goal, Orientation
-from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
+from gpmi.model.model import Model
+from gpmi.model.orientation import Goal
+from gpmi.model.outputs import OutputModel
 from gpmi.model.sources import SourceSummary
+from gpmi.optimizer.arguments import Arguments, check_single_objective
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
@@ -43,61 +39,34 @@ from gpmi.optimizer.curves import (
     checked_step,
     is_at_rung,
     is_next_step,
-    probability_to_join_front,
-    probability_to_win,
     rivals_of,
 )
-from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.duplicates import is_near
-from gpmi.optimizer.earlier import EarlierStudies
-from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
-    IGNORED,
-    RivalModel,
-    at_best_level,
     from_level_design,
-    gain_of_outputs,
     level_column,
-    trust,
 )
 from gpmi.optimizer.locking import locked
-from gpmi.optimizer.objectives import (
-    check_options_for_several,
-    check_single_objective,
-    from_objectives,
-    given_kernel,
-    goals_of,
-    of_single_output,
-    output_prior,
-    policy_for,
-)
 from gpmi.optimizer.observations import given_observations
 from gpmi.optimizer.open_trials import open_at, open_number, own_number, pending_number, pending_trial
+from gpmi.optimizer.several import SeveralObjectives
+from gpmi.optimizer.single import SingleScore
+from gpmi.optimizer.strategy import Comparison, Note, Strategy
 from gpmi.optimizer.suggestion import (
     Suggestion,
-    default_n_init,
     from_design,
-    from_policy,
     from_start,
-    predicted_fields,
-    prior_mean,
-    starting_points,
-    starts_of,
 )
 from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
-from gpmi.policies.objectives import JointPolicy
-from gpmi.policies.policy import checked_policy
 from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
-from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
-from gpmi.trials.units import checked_units
-from gpmi.trials.value_bounds import OPEN, ValueBounds, checked_bounds, outside
+from gpmi.trials.value_bounds import outside
 
 
 class Optimizer(Printable):
@@ -175,59 +144,38 @@ class Optimizer(Printable):
         units: Any = None,
         earlier: Mapping[str, Any] | None = None,
     ) -> None:
-        made = Space.of(space).constrained(constraints)
-        self.goals = goals_of(goals, goal, made)
-        self.bounds, self.units = checked_bounds(bounds, self.goals), checked_units(units, self.goals)
-        goal = self.goals.direction
-        own, own_noise = of_single_output(self.goals, kernel, noise_var)
-        chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
-        self.defaults = defaults = Defaults.of(chosen, given_kernel(self.goals, kernel), bounded=bounded)
-        self.space = made = made.with_ranks() if defaults.rank_columns else made
-        self.policy = policy_for(self.goals, aim, policy, defaults.policy)
-        if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
-            self.defaults = defaults = replace(defaults, policy=self.policy, short_design=False, compress_losses=False)
-        self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
-        drawn = int(np.random.SeedSequence().generate_state(1)[0])
-        self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
-        self.goal = goal
-        self.repeats = checks.flag("repeats", repeats)
-        soften = defaults.compress_losses and made.target.rows is not None
-        units = made.units if defaults.widen_choices else made.span
-        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed, "features": made.features}
-        if self._is_several:
-            check_options_for_several(fit, mean)
-        levels = level_column(made, kernel)
-        self._earlier = EarlierStudies(earlier, made, self.goals, where)
-        self._earlier.check(kernel, mean, noise)
-        sources = None if self.goals.single is None else self._earlier.rows(self.goals.single)
-        known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
-        priors = PriorSchedule(own, own_noise, fit, **where, **known)
-        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best), short=defaults.short_design)
-        self.n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
-        trend = prior_mean(mean, self.space)
-        self._orientation = Orientation(goal)
-        self._alone = (
-            None if levels is None else PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
+        self._arguments = given = Arguments.of(
+            space,
+            policy,
+            aim=aim,
+            kernel=kernel,
+            noise_var=noise_var,
+            fit=fit,
+            n_init=n_init,
+            budget=budget,
+            repeats=repeats,
+            seed=seed,
+            goal=goal,
+            mean=mean,
+            x0=x0,
+            constraints=constraints,
+            noise=noise,
+            goals=goals,
+            bounds=bounds,
+            units=units,
+            earlier=earlier,
         )
-        takes_turns = made.features is not None and own is None and levels is None and not self._earlier.studies
-        by_name = {**where, "soften": soften, "noise": noise, "features": None}
-        self._by_name = PriorSchedule(own, own_noise, fit, **by_name) if takes_turns else None
-        self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
-        self._levels = levels
+        self.space, self.goals, self.goal = given.space, given.goals, given.goals.direction
+        self.bounds, self.units = given.bounds, given.units
+        self.policy, self.defaults = given.policy, given.defaults
+        self.seed, self.n_init, self.repeats = given.seed, given.n_init, given.repeats
+        self._log = Log(given.budget, given.goals, given.space.fidelity)
+        self._start = given.start
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
-        self._outputs = OutputModels(self.goals, self._output_setting)
-        self._outputs.check_settings()
-        self._alone_outputs: OutputModels | None = None  # of the target alone, where the fidelity has levels
-        if self._is_several and levels is not None:
-            self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
-        own_bounds = self._orientation.bounds(self._bounds_of(self.goals.single))
-        mean_of_y = self._orientation.trend(trend)
-        self._reset_model(ModelSetting(self.space, priors, self.seed, mean_of_y, bounds=own_bounds))
-        self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
-        self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
-        self._note(*self.space.events, *self._earlier.events)
-        if made.features is not None and given_kernel(self.goals, kernel) is not None:
-            self._note(Event("descriptors", "a kernel is given, which does not use the descriptors of options"))
+        self._strategy = strategy_of(given, self._note)
+        cover = given.defaults.show_options
+        self._subspaces = Subspaces(given.space, given.seed, repeats=given.repeats, cover=cover)
+        self._note(*given.events)
 
     # What the user does
 
@@ -377,12 +325,7 @@ class Optimizer(Printable):
             return None  # one was stopped here, and the policy still wants to know: another stop would teach nothing
         rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
-            if self._is_several:
-                self._drop_outdated()
-                models, seed = self._outputs.objectives(self._log), (self.seed, len(self._log.told), trial.number)
-                chance = probability_to_join_front(models, self.goals, row, rivals, seed)
-            else:
-                chance = probability_to_win(self._current_model(), row, rivals)
+            chance = self._strategy.chance_to_matter(self._log, trial, rivals)
         return None if chance >= HARDLY else f"will hardly win: probability {percent(chance)}"
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
@@ -568,11 +511,7 @@ class Optimizer(Printable):
 
         Trials that broke a constraint do not count. Several objectives have no best trial but a `front`: None.
         """
-        if self._is_several:
-            return None
-        reached = [number for number in self._log.reached if self._log[number].feasible]
-        values = [self._orientation.value(self._log[number].y or 0.0) for number in reached]
-        return self._log[reached[int(np.argmax(values))]] if reached else None
+        return self._strategy.best(self._log)
 
     @property
     @locked
@@ -597,19 +536,16 @@ class Optimizer(Printable):
         None also if there are several objectives: `models` has the model of each output.
         Reading it updates it: O(n^2) for each new value, and O(n^3) if the schedule asks for a new fit.
         """
-        if not self._log.told or self._is_several:
-            return None
         with one_blas_thread:
-            return self._current_model()
+            return self._strategy.model(self._log) if self._log.told else None
 
     @property
     @locked
     def models(self) -> Mapping[str, OutputModel]:
         """The model of each output with a value, in a run with goals. Reading it updates it, as for `model`."""
         self.goals.check_named("there is one model: read opt.model")
-        self._drop_outdated()
         with one_blas_thread:
-            return self._outputs.all(self._log)
+            return self._strategy.models(self._log)
 
     @property
     @locked
@@ -633,18 +569,15 @@ class Optimizer(Printable):
     def front_analysis(self) -> FrontAnalysis:
         """What is known of the goals: the front, and the choice of a point from it."""
         self.goals.check_named("it has no front")
-        below = set(self._log.told).difference(self._log.reached)  # the target of the fidelity
-        trials = (trial for trial in self._log.trials if trial.status not in ("pending", "stopped"))
-        ended = tuple(trial for trial in trials if trial.number not in below)
-        models = self.models  # first: it drops what is outdated
-        return FrontAnalysis(self.goals, self.space.target, self.seed, ended, models, self._chance(), self._front_cache)
+        with one_blas_thread:
+            return self._strategy.front_analysis(self._log)
 
     @property
     @locked
     def posterior(self) -> Posterior | None:
         """The posterior of `warp(y)` given all values, in the coordinates of `space.encode`; costs as `model`."""
         model = self.model
-        return None if model is None else self._orientation.posterior(model.posterior)
+        return None if model is None else self._arguments.orientation.posterior(model.posterior)
 
     @property
     @locked
@@ -654,7 +587,7 @@ class Optimizer(Printable):
         It is learned with the prior if the evidence is clear, and never used with a given kernel or noise_var.
         """
         model = self.model
-        return IDENTITY if model is None else self._orientation.warp(model.warp)
+        return IDENTITY if model is None else self._arguments.orientation.warp(model.warp)
 
     @property
     @locked
@@ -663,9 +596,7 @@ class Optimizer(Printable):
 
         With several objectives there is a summary for each of them.
         """
-        if self._is_several:
-            return self._earlier.summaries(self._outputs.last())
-        return self._earlier.summaries({self.goals.single or "": self._model})
+        return self._strategy.earlier()
 
     @property
     @locked
@@ -682,26 +613,12 @@ class Optimizer(Printable):
         It covers the values told so far, and reading it changes no suggestion. O(n); parts that need posterior draws
         cost more when they are read. With several objectives it is a `FrontLedger`: the hypervolume, what is missing.
         """
-        self._drop_outdated()
-        if self._is_several:
-            return FrontLedger(self.front_analysis, self.n_init)
-        return Ledger(
-            trials=tuple(self._log[number] for number in self._log.reached),
-            **values_at_target(self._log),
-            outcomes=self._log.outcomes,
-            failures=tuple(self._log[number] for number in self._log.failed),
-            events=tuple((told, event) for event, told in self._events.items()),
-            orientation=self._orientation,
-            setting=self._setting.with_preloaded(self._log.told_before_asking),
-            earlier=(self._model_at_choice, self._model),
-            cache=self._ledger_cache,
-        )
+        return self._strategy.ledger(self._log, self._events, self.n_init)
 
     @property
     def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
         """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
-        known = self.space.features is not None and not self._is_several and bool(self._log.told)
-        posterior = self.posterior if known else None
+        posterior = None if self.space.features is None else self.posterior
         return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
 
     def all_trials(self) -> tuple[Trial, ...]:
@@ -723,40 +640,7 @@ class Optimizer(Printable):
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
-    # The model
-
-    def _reset_model(self, setting: ModelSetting) -> None:
-        """Drop everything learned, and start from this setting."""
-        self._revision, self._late = self._log.revision, self._log.late  # of the values behind the following
-        self._setting = setting
-        self._pending_posteriors = PendingPosteriors()
-        self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
-        self._front_cache = FrontCache()  # the same for runs with goals
-        self._model: Model | None = None  # after the values told when it was last used
-        self._target, self._named = self._rival(self._alone), self._rival(self._by_name)
-        # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
-        self._model_at_choice: Model | None = None
-
-    def _rival(self, priors: PriorSchedule | None) -> RivalModel | None:
-        if priors is None:
-            return None
-        return RivalModel(replace(self._setting, priors=priors.cleared()), self._orientation)
-
-    def _drop_outdated(self) -> None:
-        """Drop everything derived from values that were corrected or retracted since."""
-        if self._revision != self._log.revision:
-            self._reset_model(self._setting.cleared())
-        elif self._late != self._log.late:
-            self._late, self._front_cache = self._log.late, FrontCache()
-
-    def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
-        levels = None if alone else self._levels
-        options = {**self._prior_options, "levels": levels, "sources": self._earlier.rows(name)}
-        bounds = orientation_of(self.goals[name]).bounds(self._bounds_of(name))
-        return ModelSetting(self.space, output_prior(self.goals, name, **options), self.seed, bounds=bounds)
-
-    def _bounds_of(self, name: str | None) -> ValueBounds:
-        return self.bounds.get(name or "", OPEN)
+    # Events
 
     def _note_outside(self, trials: Iterable[Trial]) -> None:
         """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
@@ -767,67 +651,10 @@ class Optimizer(Printable):
     def outside_bounds(self, trial: Trial) -> list[str]:
         """Return a sentence about each value of a trial that is outside its bounds."""
         return [
-            outside(trial.number, name, value, self._bounds_of(name))
+            outside(trial.number, name, value, self._arguments.bounds_of(name))
             for name, value in trial.values.items()
-            if not self._bounds_of(name).contains(value)
+            if not self._arguments.bounds_of(name).contains(value)
         ]
-
-    @property
-    def _is_several(self) -> bool:
-        """Whether there are several objectives, or a target, and hence no single y."""
-        return self.goals.single is None
-
-    def _values(self) -> Array:
-        """Return the values, oriented, (n,)."""
-        return self._orientation.values(self._log.observed.y)
-
-    def _observed(self) -> Observations:
-        """Return the values, oriented, with their coordinates and noise."""
-        observed = self._log.observed
-        return replace(observed, y=self._orientation.values(observed.y)) if self._orientation.mirrors else observed
-
-    def _current_model(self) -> Model:
-        """Return the model after all values."""
-        self._drop_outdated()
-        setting = self._setting.with_preloaded(self._log.told_before_asking)
-        model = Model.after(setting, self._observed(), self._model_at_choice, self._model)
-        self._model = model = model.with_outcomes(self._log.outcomes)
-        self._note(*model.prior.events)
-        if model.warp.bends:
-            self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
-        self._note(*model.posterior.events, *model.events)
-        return model
-
-    def _model_before_value(self) -> Model | None:
-        """Return the model to compare the next value with; None if a learned prior has not been used yet."""
-        self._drop_outdated()
-        log = self._log
-        if self._is_several or not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
-            return None
-        with suppress(Exception):  # the value must be recorded even if the model fails; the next `ask` raises the error
-            if self._model_at_choice is None:
-                return self._current_model()
-            return self._model_at_choice.extended(self._observed())
-        return None
-
-    def _compare(self, trial: Trial, before: Model) -> Trial:
-        """Store how the new value compares with its prediction. O(n^2), work that the next `ask` then need not do."""
-        observed = self._observed()
-        try:
-            model = before.extended(observed)
-        except Exception:  # as above
-            return trial
-        self._model_at_choice = model
-        mu, var, surprise = model.prediction_of_last(before, observed)
-        fields: dict[str, float] = {}
-        if trial.mu is None:
-            median, fields["sd"] = model.stated(mu, math.sqrt(var))
-            fields["mu"] = self._orientation.value(median)
-        fields["surprise"] = self._orientation.value(surprise)
-        if self._target is not None and (gained := self._target.gain(before, trial, self._log)) is not None:
-            fields["trust"] = gained
-        fields["information"] = information_of(var, float(model.posterior.noise[-1]))
-        return self._log.note(trial.number, **fields)
 
     def _note(self, *events: Event) -> None:
         for event in events:
@@ -841,32 +668,20 @@ class Optimizer(Printable):
         """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
         number = open_number(target, outcome, self.space, self._log) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
+        row = self._log.row(number) if number is not None else self.space.encode(point)
         with one_blas_thread:
             self._log.check(outcome)
-            has_y = outcome.y is not None or self.goals.single in outcome.outputs
             is_late = number is not None and self._log[number].status == "told"  # then y is not the last value
-            before = self._model_before_value() if has_y and not is_late else None
-            gained = None if is_late else self._gain_of_outputs(number, point, outcome)
+            comparison = None if is_late else self._prediction(row, outcome)
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
             self._note_outside([trial])
-            if gained is not None:
-                trial = self._log.note(trial.number, trust=gained)
-            return trial if before is None else self._compare(trial, before)
+            fields = {} if comparison is None else comparison(self._log, trial)
+            return self._log.note(trial.number, **fields) if fields else trial
 
-    def _gain_of_outputs(self, number: int | None, point: Point | None, outcome: Outcome) -> float | None:
-        """Return how much better the models of all levels predict the outputs of a new value at the target."""
-        alone, fidelity = self._alone_outputs, self._log.fidelity
-        if alone is None or fidelity is None or outcome.status != "told":
-            return None
-        row = self._log.row(number) if number is not None else self.space.encode(point)
-        if not fidelity.is_target(row) or len(self._log.reached) < 2:
-            return None
-        self._drop_outdated()
-        with suppress(Exception):  # the value is recorded even if a model fails; the next `ask` raises the error
-            joint, own = self._outputs.objectives(self._log), alone.objectives(at_target(self._log))
-            return gain_of_outputs(joint, own, row, outcome)
-        return None
+    def _prediction(self, row: Array, outcome: Outcome) -> Comparison | None:
+        """Return how to compare a value with what is predicted before it is recorded, if it can be compared."""
+        return self._strategy.prediction(self._log, row, outcome)
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
@@ -914,16 +729,19 @@ class Optimizer(Printable):
 
         With `new`, the policy chooses none that has a trial.
         """
-        self._drop_outdated()
         log = self._log
+        self._strategy.refresh(log)
         if len(log.told) >= self.n_init and (missing := ", ".join(log.unmeasured)) and log.told:
             self._note(Event("no value", f"{missing} has no value yet, so points are spread over the space; tell some"))
         with one_blas_thread:
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._settable(self._policy_suggestion(subspace, self.repeats and not new), subspace.space)
+                or self._settable(self._choice(subspace, self.repeats and not new), subspace.space)
             )
+
+    def _choice(self, subspace: Subspace, repeats: bool) -> Suggestion:
+        return self._strategy.choose(self._log, subspace, repeats=repeats)
 
     def _settable(self, found: Suggestion, space: Space) -> Suggestion:
         """Return the suggestion at settings that instruments have, where parameters have steps."""
@@ -942,69 +760,15 @@ class Optimizer(Printable):
             return found
         if near.tobytes() in self._log.places:
             self._note(Event("repeat", "all settings near a suggestion have trials, so one of them was asked again"))
-        fields, model = dict(found.fields), self._model_at_choice
-        if fields.get("mu") is not None and model is not None:
-            (mu,), (var,) = self._pending_posteriors.extend(0, model.posterior, self._log)(near[None])
-            notes = {k: v for k, v in (fields["policy_notes"] or {}).items() if k not in (UNBOUNDED_MU, UNBOUNDED_SD)}
-            fields |= predicted_fields(model, self._orientation, float(mu), float(var), notes)
+        fields = self._strategy.predicted(self._log, near, found.fields)
         return found._replace(x=self.space.decode(near), fields=fields)
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
         if level_column(self.space) is not None:
             return from_level_design(subspace, self.space, self._log, self.n_init)
-        return from_design(subspace, self._setting, self._log, self.n_init)
+        return from_design(subspace, self._strategy.setting(self._log), self._log, self.n_init)
 
-    def _policy_suggestion(self, subspace: Subspace, repeats: bool) -> Suggestion:
-        limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": repeats}
-        if self._is_several:
-            return self._joint_suggestion(subspace, limits)
-        if self._target is not None:
-            chosen = self._level_suggestion(self._target, subspace, limits)
-        else:
-            self._model_at_choice = model = self._current_model()
-            pending, orientation = self._pending_posteriors, self._orientation
-            if self._named is not None and len(self._log) % 2:
-                # Descriptors may mislead, and the evidence is a poor judge of that: every second query does without.
-                model, pending = self._named.after(self._log), PendingPosteriors()
-            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **limits)
-        self._note(*chosen.events)
-        return chosen
 
-    def _level_suggestion(self, target: RivalModel, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
-        """Return the policy's choice where the fidelity has levels: a point, and the level at which to measure it."""
-        log, orientation = self._log, self._orientation
-        self._model_at_choice = model = self._current_model()
-        if trust(log) < 0.0:
-            self._note(IGNORED)
-            part = at_target(log)
-            return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
-                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **limits
-            )
-        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **limits)
-        return at_best_level(chosen, [self._pending_posteriors.extend(0, model.posterior, log)], log, self.space)
-
-    def _chance(self) -> SuccessProbability | None:
-        """Return the probability that an evaluation succeeds and keeps all limits; None if nothing speaks to it."""
-        setting, outcomes = self._setting.with_preloaded(self._log.told_before_asking), self._log.outcomes
-        return None if outcomes is None else setting.feasibility.chance(outcomes, setting.preloaded)
-
-    def _joint_suggestion(self, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
-        """Return the policy's choice for several objectives."""
-        assert isinstance(self.policy, JointPolicy)
-        log, chance = self._log, self._chance()
-        models, alone = self._outputs.objectives(log), self._alone_outputs
-        if self._earlier.studies:
-            self._note(*(event for one in models.values() for event in one.model.prior.events))
-        if alone is not None and trust(log) < 0.0:
-            self._note(IGNORED)
-            log = at_target(log)
-            models = alone.objectives(log)
-        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
-        self._note(*chosen.events)
-        if alone is None or log is not self._log:
-            return chosen
-        pending, known = [log.rows[number] for number in log.pending], [models[name] for name in self.goals.objectives]
-        posteriors = [
-            one.model.posterior.anticipate(np.array(pending)) if pending else one.model.posterior for one in known
-        ]
-        return at_best_level(chosen, posteriors, log, self.space)
+def strategy_of(arguments: Arguments, note: Note) -> Strategy:
+    """Return the strategy of a run with these arguments."""
+    return (SeveralObjectives if arguments.goals.single is None else SingleScore)(arguments, note)

@@ -7,14 +7,15 @@ from functools import partial
 from typing import Any
 
 from gpmi._support import checks
-from gpmi._support.types import FrozenPoint
-from gpmi.model.model import Model
+from gpmi._support.types import Array, FrozenPoint
+from gpmi.gp.linalg import one_blas_thread
 from gpmi.optimizer import Optimizer
 from gpmi.optimizer.batches import BatchRule, Suggest
+from gpmi.optimizer.strategy import Comparison
 from gpmi.search.subspaces import Subspace
 from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
-from gpmi.trials import Trial
+from gpmi.trials import Outcome, Trial
 
 # With more values, a process that has made no suggestion yet skips the surprise of a value rather than fit a prior just
 # for it. A fit on 256 values takes about a tenth of a second, while others wait for the lock.
@@ -93,12 +94,13 @@ class StudyOptimizer(Optimizer):
             self.log.deliver_waiting(self._settle)
             if self.log.is_slow:
                 self.refresh()
-                _ = self.models if self._is_several else self.model
+                with one_blas_thread:
+                    self._strategy.update(self.log)
             fixed = subspace.fixed if suggest is None else FrozenPoint({None: None})  # no trial has that
             return self.log.hand_out(
                 fixed, partial(self._add_suggestion, subspace, suggest), handed, budget=budget, lease=lease
             )
 
-    def _model_before_value(self) -> Model | None:
-        is_large = self._model_at_choice is None and len(self._log.told) > MOST_FITTED
-        return None if is_large else super()._model_before_value()
+    def _prediction(self, row: Array, outcome: Outcome) -> Comparison | None:
+        needs_fit = not self._strategy.is_fitted and len(self._log.told) > MOST_FITTED
+        return None if needs_fit else super()._prediction(row, outcome)
