@@ -51,6 +51,16 @@ class SampleLedger(RunLedger):
         return Gain(evaluations, np.where(np.arange(1000) < 1000 * self.chance, 2.0 * self.step, 0.0))
 
     @property
+    def gain_unit(self) -> float:
+        return 1.0
+
+    def stagnates(self, evaluations: int) -> bool:
+        return False
+
+    def amount(self, size: float) -> str:
+        return f"{size:g}"
+
+    @property
     def least_gain(self) -> str:
         return f"{self.step:g}"
 
@@ -64,8 +74,11 @@ class SampleLedger(RunLedger):
     def run_facts(self) -> list[Fact]:
         return [facts.values(self.n, 15, 3)]
 
-    def answer_facts(self) -> list[Fact]:
-        return [facts.distance(0.0, 3.0), facts.noise(self.noise, (self.noise, self.noise))]
+    def missing_fact(self) -> Fact:
+        return facts.distance(0.0, 3.0)
+
+    def noise_fact(self) -> Fact:
+        return facts.noise(self.noise, (self.noise, self.noise))
 
     def other_facts(self) -> list[Fact]:
         return [facts.information(2.0), *facts.calibrations(self)]

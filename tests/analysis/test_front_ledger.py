@@ -382,7 +382,7 @@ def test_stagnation_is_a_front_that_does_not_grow():
         opt.tell([x], {"a": a, "b": 5.0})
     assert Stagnation(3).stop(opt, 0.0) is None
     stop = Stagnation(2).stop(opt, 0.0)
-    assert stop is not None and stop.reason == "no improvement of the front in 2 evaluations"
+    assert stop is not None and stop.reason == "no improvement in 2 evaluations"
 
 
 @pytest.mark.slow

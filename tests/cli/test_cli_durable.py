@@ -65,7 +65,8 @@ def only_progress(stderr: str) -> bool:
     On a busy machine that includes waiting for the database. Several processes tell in an order of their own, and in
     some orders the model of a linear function is over-confident.
     """
-    said = r"(\d+/\d+   \d+:\d\d:\d\d.*|.*; retrying for \d+ s|over-confident: the largest of \d+ residuals is .*)"
+    doubt = r"the model was over-confident \(the largest of \d+ residuals is .*"
+    said = rf"(\d+/\d+   \d+:\d\d:\d\d.*|.*; retrying for \d+ s|{doubt})"
     return re.fullmatch(rf"({said}\n)*", stderr) is not None
 
 

@@ -11,7 +11,6 @@ from scipy.optimize import minimize as descent
 import gpmi
 from gpmi import Optimizer, kernels
 from gpmi.analysis.ledger import warning_events
-from gpmi.analysis.ledger.run_warnings import undetected_noise_of
 from paper.tasks.functions import branin
 
 POINTS = np.random.default_rng(0).random((24, 2))
@@ -51,7 +50,7 @@ def evidence(q: Any, z: Any) -> float:
 def test_the_nats_are_those_of_an_independent_search() -> None:
     """Noise of 1 % at most against 5 % at least; the penalty of the noise counts in the search, not in the nats."""
     y = noisy(MISSED)
-    found = undetected_noise_of(told(y).ledger)
+    found = told(y).ledger.undetected_noise()
     assert found is not None
     z = (y - y.mean()) / y.std()
 

@@ -120,10 +120,11 @@ def test_what_is_missing_of_the_hypervolume_is_drawn(monkeypatch: pytest.MonkeyP
     optimizer, state = state_of(goals=goals, budget=20, kernel=gpmi.kernels.RBF(0.3), noise_var=1e-4)
     for x in np.linspace(-1.0, 1.0, 9):
         optimizer.tell([x], {"yield": float(x), "cost": float(x**2)})
-    state._draw_regret()
+    state._draw_missing()
     missing = optimizer.ledger.missing
-    assert missing.known and state.regret.startswith(f"at most {100.0 * missing.share()[1]:.2g} % of the hypervolume")
-    assert f"   missing {state.regret}" in state.line
+    share = f"{100.0 * missing.share()[1]:.2g} %"
+    assert missing.known and state.missing.startswith(f"at most {share} of what is possible, ")
+    assert f"   missing {state.missing}" in state.line
     assert any(line.startswith("missing  at most ") for line in on_screen(state))
 
 
@@ -132,13 +133,12 @@ def test_an_output_with_an_over_confident_model_is_named(monkeypatch: pytest.Mon
     optimizer.tell([0.5], {"yield": 1.0, "cost": 1.0})
 
     class Doubt:
-        verdict, reason = "over-confident", "3 of 9 values were far away"
+        verdict, reason, is_over_confident = "over-confident", "3 of 9 values were far away", True
 
     monkeypatch.setattr(Ledger, "calibration", Doubt())
     state.close()
-    assert (
-        state.warnings[0] == "over-confident model of yield: 3 of 9 values were far away" and len(state.warnings) == 2
-    )
+    reason = "the model of yield was over-confident (3 of 9 values were far away)"
+    assert state.warnings[0].startswith(reason) and len(state.warnings) == 2
 
 
 def test_clock() -> None:
@@ -169,14 +169,14 @@ def test_the_regret_is_drawn_when_that_takes_a_twentieth_of_the_time_at_most(
     assert len(looks) >= 2 and spent.min() > 60.0 and spent.max() <= 3.0 + 60.0 + 4.0
     assert 3.0 * len(looks) <= (hours.now - begin) / 18.0
     low, high = real(optimizer.ledger).interval()
-    assert state.regret.endswith(" values)") and state.regret.startswith("0 to ") and low == 0.0 < high
+    assert state.missing.endswith(" values") and state.missing.startswith("at most ") and low == 0.0 < high
 
 
 def test_a_regret_that_is_not_known_yet_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "FIRST_DRAW", 0.0)
     optimizer, state = state_of(budget=9)
     state.end(optimizer.tell([0.5], 1.0))
-    assert state.regret == "" and not optimizer.ledger.regret().known
+    assert state.missing == "" and not optimizer.ledger.regret().known
 
 
 def test_a_model_that_fails_does_not_end_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_a_model_that_fails_does_not_end_the_display(monkeypatch: pytest.MonkeyP
     optimizer, state = state_of(budget=9, **KNOWN)
     state.end(optimizer.tell([0.5], 1.0))
     state.close()
-    assert state.regret == "" and state.best == "1 at [0.5]"
+    assert state.missing == "" and state.best == "1 at [0.5]"
 
 
 def test_the_ledger_warns_of_a_model_that_is_over_confident(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_the_ledger_warns_of_a_model_that_is_over_confident(monkeypatch: pytest.
         state.end(optimizer.tell([x], 40.0 * np.sin(40.0 * x)))  # of a function that the prior calls impossible
     state.close()
     assert optimizer.ledger.calibration.verdict == "over-confident"
-    assert state.warnings[0].startswith(f"over-confident: {optimizer.ledger.calibration.reason}")
+    assert state.warnings[0].startswith(f"the model was over-confident ({optimizer.ledger.calibration.reason})")
     assert on_screen(state, 160)[-1] == state.warnings[-1]
 
 
@@ -213,7 +213,7 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
         state.begin(optimizer.pending[-1])
     hours.now += 5.0
     state.end(optimizer.tell(0, 3.0))
-    state.regret = "0 to 0.5 (95 %, after 1 values)"
+    state.missing = "at most 0.5, after 1 values"
     state.last.extend(["-1234.5"] * 5)
     head, *lines = on_screen(state, width)
     assert (
@@ -221,10 +221,10 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
         and head.endswith(" 0:00:05, 0:00:40 left")
         and "\N{BOX DRAWINGS HEAVY HORIZONTAL}" in head
     )
-    assert [line.split()[0] for line in lines[:4]] == ["best", "last", "regret", "now"]
+    assert [line.split()[0] for line in lines[:4]] == ["best", "last", "missing", "now"]
     assert lines[1].endswith("\N{HORIZONTAL ELLIPSIS}") == (width == 40)  # what is cut off is seen to be cut off
-    assert lines[3].startswith("now     trial 1, 5 s, [") and lines[4].startswith("        trial 2, 5 s, [")
-    assert lines[5] == "        and 1 more" and len(lines) == 6
+    assert lines[3].startswith("now      trial 1, 5 s, [") and lines[4].startswith("         trial 2, 5 s, [")
+    assert lines[5] == "         and 1 more" and len(lines) == 6
     assert all(len(line) <= width for line in (head, *lines))
     state.close()
     assert not any("trial" in line for line in on_screen(state, width))
@@ -248,7 +248,7 @@ def test_a_terminal_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None
     result = gpmi.maximize(f, [(-1.0, 1.0)], budget=5, seed=0, progress=True, **KNOWN)
     assert isinstance(terminal.file, io.StringIO)
     written = terminal.file.getvalue()
-    assert "5/5" in written and f"best    {result.y:.6g} at [" in written
+    assert "5/5" in written and f"best     {result.y:.6g} at [" in written
     assert "\x1b[?25l" in written and "\x1b[?25h" in written  # the cursor is hidden, and comes back
 
 
@@ -325,7 +325,7 @@ def test_a_display_changes_no_query(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     shown = gpmi.maximize(f, [(-1.0, 1.0)], budget=8, seed=0, progress=True)
     hidden = gpmi.maximize(f, [(-1.0, 1.0)], budget=8, seed=0)
     assert [trial.x.tolist() for trial in shown.trials] == [trial.x.tolist() for trial in hidden.trials]
-    assert "regret" in capsys.readouterr().err
+    assert "missing" in capsys.readouterr().err
 
 
 # Several runs

@@ -83,6 +83,7 @@ def work(
 
 def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None) -> None:
     """Run a study and print what was found. `report` are the arguments of `gpmi report` for it."""
+    from gpmi.analysis.ledger import QUESTION
     from gpmi.cli.studyfile import check_program, open_study, run_study
     from gpmi.run.evaluation import RepairNeeded
     from gpmi.trials import files
@@ -101,7 +102,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
         except RepairNeeded as error:
             typer.echo(f"gpmi: the program ran, but its value cannot be read: {error}", err=True)
             raise typer.Exit(MISTAKE) from None
-    lines = f"{summary_text(result)}\nstored in {database}" + (f"\ncan I stop? gpmi report {report}" if report else "")
+    lines = f"{summary_text(result)}\nstored in {database}" + (f"\n{QUESTION} gpmi report {report}" if report else "")
     typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
     if out is not None:
         files.write_trials(result, out)

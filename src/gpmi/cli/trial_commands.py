@@ -325,13 +325,14 @@ def report(
 
 
 def _advice(run: "RunView") -> str:
-    """Return the answer to "can I stop?", or why there is none. The report is written even if the model fails."""
+    """Return whether to stop, or why that is not known. The report is written even if the model fails."""
+    from gpmi.analysis.ledger import QUESTION
     from gpmi.views.html.overview import advised
 
     try:
         return str(advised(run))
     except Exception as error:
-        return f"can I stop? is not known, because the model failed: {text.error_message(error)}"
+        return f"{QUESTION} is not known, because the model failed: {text.error_message(error)}"
 
 
 def _report_path(study: "Study", address: str, out: Path | None) -> Path:

@@ -1,8 +1,8 @@
 """The progress of a run: a live display on a terminal, plain lines elsewhere.
 
-It shows the number of evaluations and the time left, the best and the last values, the interval of the regret, the
+It shows the number of evaluations and the time left, the best and the last values, how much may be missing, the
 warnings of the ledger, and the running evaluations. With several objectives it shows the front in place of the best
-value, and what is missing of the hypervolume in place of the regret.
+value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from gpmi._support.text import clock, cost_text, install_command, point
 from gpmi.analysis.ledger import warning_events
-from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.facts import distrust
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import best_on_front
@@ -53,8 +53,8 @@ class ProgressState:
         self.last: deque[str] = deque(maxlen=LAST)
         self._goals = optimizer.goals
         self._several = self._goals.single is None
-        self.best_name, self.regret_name = ("front", "missing") if self._several else ("best", "regret")
-        self.best, self.regret = "", ""
+        self.best_name = "front" if self._several else "best"
+        self.best, self.missing = "", ""
         self.warnings: tuple[str, ...] = ()
         self._show_best()
 
@@ -85,7 +85,7 @@ class ProgressState:
             each = (now - self._begin) / (self.done - self._earlier)
             self._end = now + each * max(0, budget - self.done)
         if now - self._drawn > SHARE * self._cost:
-            self._draw_regret()
+            self._draw_missing()
 
     def close(self) -> None:
         """Note that the run is over, and update the warnings of the ledger."""
@@ -121,34 +121,23 @@ class ProgressState:
             if trial.number not in self.running
         }
 
-    def _draw_regret(self) -> None:
-        """Draw the interval of the regret, or of what is missing of the hypervolume, which takes a moment."""
+    def _draw_missing(self) -> None:
+        """Draw how much may be missing, which takes a moment."""
         begin = time.monotonic()
         with suppress(Exception):  # a failing model is an event of the result
             ledger = self._optimizer.ledger
-            if isinstance(ledger, FrontLedger):
-                if ledger.missing.known:
-                    share = 100.0 * ledger.missing.share()[1]
-                    self.regret = f"at most {share:.2g} % of the hypervolume (95 %, after {ledger.n} trials)"
-            elif (regret := ledger.regret()).known:
-                low, high = regret.interval()
-                self.regret = f"{low:.3g} to {high:.3g} (95 %, after {ledger.n} values)"
+            if ledger.unknown is None:
+                self.missing = f"{ledger.missing_fact().text}, after {ledger.n} values"
             self._warn()
         self._drawn = time.monotonic()
         self._cost = self._drawn - begin
 
     def _warn(self) -> None:
-        """Update the warnings: an over-confident model, or a run that repeats itself without gain."""
+        """Update the warnings: a model that was surprised, or a run that repeats itself without gain."""
         ledger = self._optimizer.ledger
-        if isinstance(ledger, FrontLedger):
-            verdicts = [(name, one.calibration) for name, one in ledger.outputs.items()]
-            wrong = [(name, one.reason) for name, one in verdicts if one.verdict == "over-confident"]
-            self.warnings = tuple(f"over-confident model of {name}: {reason}" for name, reason in wrong)
-            return
-        doubt = ledger.calibration
-        trusted = doubt.verdict != "over-confident"
-        found = [] if trusted else [f"over-confident: {doubt.reason}; the regret may be larger than the model says"]
-        self.warnings = (*found, *(f"{event.kind}: {event.message}" for event in warning_events(ledger)))
+        judged = {**ledger.calibrations, **ledger.watched}
+        wrong = (distrust(name, each) for name, each in judged.items() if each.is_over_confident)
+        self.warnings = (*wrong, *(f"{event.kind}: {event.message}" for event in warning_events(ledger)))
 
     @property
     def count(self) -> str:
@@ -186,9 +175,9 @@ class ProgressState:
         head.add_column(no_wrap=True)
         head.add_row(self.count, "" if budget is None else ProgressBar(budget, self.done), self.times)
         body = Table.grid(padding=(0, 2), expand=True)
-        body.add_column(width=len(self.regret_name))
+        body.add_column(width=len("missing"))
         body.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        rows = [(self.best_name, self.best), ("last", "  ".join(self.last)), (self.regret_name, self.regret)]
+        rows = [(self.best_name, self.best), ("last", "  ".join(self.last)), ("missing", self.missing)]
         rows += list(zip(["now", *[""] * (len(evaluated) - 1)], evaluated, strict=True)) if evaluated else []
         for name, text in rows:
             if text:
@@ -198,7 +187,7 @@ class ProgressState:
     @property
     def line(self) -> str:
         """Everything but the warnings, in one line."""
-        parts = ((self.best_name, self.best), ("last", next(iter(self.last), "")), (self.regret_name, self.regret))
+        parts = ((self.best_name, self.best), ("last", next(iter(self.last), "")), ("missing", self.missing))
         return "   ".join([self.count, self.times, *(f"{name} {text}" for name, text in parts if text)])
 
 

@@ -123,7 +123,7 @@ class Target(Rule):
         checks.number("value", self.value)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        _require_one_objective(self, optimizer)
+        _ledger_of_value(self, optimizer)
         best = optimizer.best
         if best is None or best.y is None:
             return None
@@ -144,20 +144,8 @@ class Stagnation(Rule):
         checks.whole("evaluations", self.evaluations, 1)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = optimizer.ledger
-        if isinstance(ledger, FrontLedger):
-            return self._of_front(ledger)
-        values = ledger.values
-        if ledger.infeasible:
-            values = np.where([trial.feasible for trial in ledger.trials], values, -np.inf)
-        since = ledger.n - 1 - int(np.argmax(values)) if ledger.n else 0
-        return Stop(f"no improvement in {self.evaluations} evaluations") if since >= self.evaluations else None
-
-    def _of_front(self, ledger: FrontLedger) -> Stop | None:
-        history, last = ledger.history, self.evaluations
-        if len(history) <= last or not history[-1] <= history[-1 - last]:  # nan while the reference is not known
-            return None
-        return Stop(f"no improvement of the front in {last} evaluations")
+        stagnates = optimizer.ledger.stagnates(self.evaluations)
+        return Stop(f"no improvement in {self.evaluations} evaluations") if stagnates else None
 
 
 @dataclass(frozen=True)
@@ -176,18 +164,17 @@ class PhiBelow(Rule):
         checks.positive("eps", self.eps)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        _require_one_objective(self, optimizer)
+        ledger = _ledger_of_value(self, optimizer)
         if not optimizer.policy.additive:
             raise ValueError(f"stop has {self!r}, but {optimizer.policy!r} has no phi; leave out one of them")
-        ledger = _ledger_after_policy(optimizer)
-        if ledger is None:
+        if not _has_chosen(ledger):
             return None
         phi = next(trial.phi for trial in reversed(ledger.trials) if trial.origin == "policy")
         if phi is None or phi >= self.eps:
             return None
         doubts, lock_in = [], ledger.lock_in
-        if ledger.calibration.verdict == "over-confident":
-            doubts.append(f"the model is over-confident: {ledger.calibration.reason}")
+        if ledger.calibration.is_over_confident:
+            doubts.append(f"the model is {ledger.calibration.doubt}")
         if lock_in is not None:
             doubts.append(lock_in.reason)
         reason = f"phi below {self.eps:g}"
@@ -213,11 +200,10 @@ class RegretBelow(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        _require_one_objective(self, optimizer)
+        ledger = _ledger_of_value(self, optimizer)
         if self.fixed is not None:
             optimizer.space.with_fixed(self.fixed)  # refuses what does not exist, at the first evaluation
-        ledger = _ledger_when_due(optimizer)
-        if ledger is None or not ledger.is_below(self.eps, self.level, fixed=self.fixed):
+        if not _is_due(ledger) or not ledger.is_below(self.eps, self.level, fixed=self.fixed):
             return None
         where = "" if not self.fixed else " with " + ", ".join(f"{name} = {v}" for name, v in self.fixed.items())
         return Stop(f"regret below {self.eps:g}{where}")
@@ -236,10 +222,9 @@ class RegretBelowNoise(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        _require_one_objective(self, optimizer)
-        ledger = _ledger_when_due(optimizer)
-        below = ledger is not None and ledger.is_below(ledger.floor, self.level)
-        return Stop(f"regret below the noise, {ledger.floor:.3g}") if ledger is not None and below else None
+        ledger = _ledger_of_value(self, optimizer)
+        below = _is_due(ledger) and ledger.is_below(ledger.floor, self.level)
+        return Stop(f"regret below the noise, {ledger.floor:.3g}") if below else None
 
 
 @dataclass(frozen=True)
@@ -266,27 +251,15 @@ class GainBelow(Rule):
         checks.whole("evaluations", self.evaluations, 1, MOST_MORE)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        if _has_several(optimizer):
-            return self._of_front(optimizer)
-        ledger = _ledger_when_due(optimizer)
-        if ledger is None or ledger.doubt is not None:
+        ledger = optimizer.ledger
+        if not _is_due(ledger) or ledger.unknown is not None or ledger.doubt is not None:
+            return None
+        if not ledger.gain_unit > 0.0:  # nothing is acceptable yet
             return None
         gain = ledger.gain(self.evaluations)
-        if not gain.known or gain.probability_above(self.eps) > self.chance:
+        if not gain.known or gain.probability_above(self.eps * ledger.gain_unit) > self.chance:
             return None
-        return Stop(f"{self.evaluations} more evaluations will hardly gain {self.eps:g}")
-
-    def _of_front(self, optimizer: Optimizer) -> Stop | None:
-        ledger = optimizer.ledger
-        assert isinstance(ledger, FrontLedger)
-        chosen = any(trial.origin == "policy" for trial in ledger.trials)
-        if not chosen or not _is_due(ledger.n) or ledger.unknown is not None or ledger.doubt is not None:
-            return None
-        if not ledger.hypervolume > 0.0:  # nothing is acceptable yet
-            return None
-        if ledger.gain(self.evaluations).probability_above(self.eps * ledger.hypervolume) > self.chance:
-            return None
-        return Stop(f"{self.evaluations} more evaluations will hardly gain {100.0 * self.eps:g} % of the hypervolume")
+        return Stop(f"{self.evaluations} more evaluations will hardly gain {ledger.amount(self.eps)}")
 
 
 @dataclass(frozen=True)
@@ -303,9 +276,8 @@ class ImprovementBelow(Rule):
         checks.positive("price", self.price)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        _require_one_objective(self, optimizer)
-        ledger = _ledger_when_due(optimizer)
-        below = ledger is not None and ledger.doubt is None and ledger.improvement < self.price
+        ledger = _ledger_of_value(self, optimizer)
+        below = _is_due(ledger) and ledger.doubt is None and ledger.improvement < self.price
         return Stop(f"expected improvement below {self.price:g}") if below else None
 
 
@@ -337,33 +309,25 @@ def _checked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
     return checked_stop(rule, rule.stop(optimizer, seconds))
 
 
-def _ledger_after_policy(optimizer: Optimizer) -> Ledger | None:
-    """Return the ledger once a policy's point was told, else None: a model of the initial design tells little."""
+def _has_chosen(ledger: Ledger | FrontLedger) -> bool:
+    """Return whether a policy's point was told: a model of the initial design tells little."""
+    return any(trial.origin == "policy" for trial in ledger.trials)
+
+
+def _is_due(ledger: Ledger | FrontLedger) -> bool:
+    """Return whether a rule looks at the model. Where that costs many suggestions, it does so after some values only.
+
+    These are four in each doubling, and all below 8.
+    """
+    n = ledger.n
+    return _has_chosen(ledger) and (ledger.draws_are_cheap or n % max(1, (1 << (n.bit_length() - 1)) // 4) == 0)
+
+
+def _ledger_of_value(rule: Rule, optimizer: Optimizer) -> Ledger:
+    """Return the ledger; refuse a rule about one value where there are several objectives."""
     ledger = optimizer.ledger
-    assert isinstance(ledger, Ledger)
-    return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None
-
-
-def _ledger_when_due(optimizer: Optimizer) -> Ledger | None:
-    """Return the ledger if the regret is due. Where it costs many suggestions, it is not drawn after every value."""
-    ledger = _ledger_after_policy(optimizer)
-    if ledger is None or (ledger.setting.priors.is_fixed and ledger.space.rows is not None):
+    if isinstance(ledger, Ledger):
         return ledger
-    return ledger if _is_due(ledger.n) else None
-
-
-def _is_due(n: int) -> bool:
-    """Return whether draws are made after n values: four times in each doubling, and always below 8."""
-    return n % max(1, (1 << (n.bit_length() - 1)) // 4) == 0
-
-
-def _has_several(optimizer: Optimizer) -> bool:
-    return optimizer.goals.single is None
-
-
-def _require_one_objective(rule: Rule, optimizer: Optimizer) -> None:
-    """Refuse a rule about one value where there are several objectives."""
-    if _has_several(optimizer):
-        names = ", ".join(optimizer.goals.objectives)
-        remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
-        raise ValueError(f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}")
+    names = ", ".join(ledger.goals.objectives)
+    remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
+    raise ValueError(f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}")

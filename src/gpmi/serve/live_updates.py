@@ -15,7 +15,7 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
-from gpmi.analysis.ledger.facts import unsaid
+from gpmi.analysis.ledger import unsaid
 from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.session import Session
 from gpmi.storage.errors import StudyError

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpmi._support.types import Point
-from gpmi.analysis.ledger.facts import Facts, unsaid
+from gpmi.analysis.ledger import Facts, unsaid
 from gpmi.run.study import Study, study
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json

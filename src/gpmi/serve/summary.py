@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import VALUE, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
-from gpmi.analysis.ledger.facts import HEADING
+from gpmi.analysis.ledger import HEADING
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import STATISTICS, StudySummary
 from gpmi.serve.parameter_fields import format_point

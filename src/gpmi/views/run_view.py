@@ -14,9 +14,8 @@ from gpmi._support.text import error_message, without_password
 from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.analysis.front import FrontAnalysis
 from gpmi.analysis.importance import Importances, importances
-from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger import Ledger, regret_history
 from gpmi.analysis.ledger.front_ledger import FrontBands, FrontLedger
-from gpmi.analysis.ledger.history import regret_history
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
 from gpmi.model.fitting.warp import IDENTITY, Warp

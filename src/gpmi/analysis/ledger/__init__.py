@@ -7,14 +7,19 @@ it is computed from the `belief`, a mixture over draws of a learned prior. `gain
 bring. Behind the regret `maxima` draws max f, `region` draws what works, and `contexts` handles fixed coordinates.
 """
 
-from gpmi.analysis.ledger.facts import LockIn
+from gpmi.analysis.ledger.facts import HEADING, QUESTION, Fact, Facts, LockIn, interval, share_missing, unsaid
 from gpmi.analysis.ledger.gain import Gain
+from gpmi.analysis.ledger.history import regret_history
 from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.analysis.ledger.regret import Interval, Regret, credible_interval
 from gpmi.analysis.ledger.run_warnings import untaken_chance, warning_events
 from gpmi.analysis.ledger.steps import Step
 
 __all__ = [
+    "HEADING",
+    "QUESTION",
+    "Fact",
+    "Facts",
     "Gain",
     "Interval",
     "Ledger",
@@ -22,6 +27,10 @@ __all__ = [
     "Regret",
     "Step",
     "credible_interval",
+    "interval",
+    "regret_history",
+    "share_missing",
+    "unsaid",
     "untaken_chance",
     "warning_events",
 ]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from gpmi._support.text import VALUE, Line, aligned, percent, rough, rounded, shortened
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
 from gpmi.analysis.ledger.gain import Gain
+from gpmi.model.fitting.undetected_noise import UndetectedNoise
 from gpmi.space import Space
 
 QUESTION, HEADING = "can I stop?", "Can I stop?"
@@ -190,7 +191,29 @@ class RunLedger(ABC):
     def gain(self, evaluations: int = 10) -> Gain:
         """Return draws of what this many further evaluations would add."""
 
+    @property
+    @abstractmethod
+    def gain_unit(self) -> float:
+        """What a gain of 1 is to a user who states one: 1 in units of y, or the hypervolume so far."""
+
+    @property
+    def draws_are_cheap(self) -> bool:
+        """Whether draws cost less than a suggestion, so that a rule may look after every value."""
+        return False
+
+    @abstractmethod
+    def stagnates(self, evaluations: int) -> bool:
+        """Return whether this many last values brought nothing better."""
+
+    def undetected_noise(self) -> UndetectedNoise | None:
+        """Return the noise that may exist although the model has none; None if it is not looked for."""
+        return None
+
     # Words for these numbers
+
+    @abstractmethod
+    def amount(self, size: float) -> str:
+        """Return a gain that a user states, as text."""
 
     @property
     @abstractmethod
@@ -211,8 +234,12 @@ class RunLedger(ABC):
         """Return how much there is. It needs no draws."""
 
     @abstractmethod
-    def answer_facts(self) -> list[Fact]:
-        """Return how much may be missing, and the noise. Called only if the values support a statement."""
+    def missing_fact(self) -> Fact:
+        """Return how much may be missing. Called only if the values support a statement."""
+
+    @abstractmethod
+    def noise_fact(self) -> Fact:
+        """Return the noise. Called only if the values support a statement."""
 
     @abstractmethod
     def other_facts(self) -> list[Fact]:
@@ -262,7 +289,7 @@ def facts_of(ledger: RunLedger, unit: str = "") -> Facts:
     """Return the facts of a run; `unit` is that of a single result. It costs what the draws behind them cost."""
     decision = can_stop(ledger, unit)
     if ledger.unknown is None:
-        numbers = [gain(ledger), step(ledger), *ledger.answer_facts()]
+        numbers = [gain(ledger), step(ledger), ledger.missing_fact(), ledger.noise_fact()]
     else:
         numbers = [Fact("chance"), Fact("step"), Fact("missing", statistics=ledger.unknown), Fact("noise")]
     if not ledger.accepted:
@@ -290,9 +317,9 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
         return Decision("not yet", f"not yet: {NONE_ACCEPTED}", text, why)
     for name, judged in ledger.calibrations.items():
         if judged.is_over_confident:
-            why = f"the model{_of(name)} was over-confident ({judged.reason}); trust the measured values, not the "
-            why += "intervals, and measure the best point again"
             text = "Not yet: some results were far from what was expected. Measure the best experiment again first."
+            remedy = "trust the measured values, not the intervals, and measure the best point again"
+            why = f"{distrust(name, judged)}; {remedy}"
             return Decision("cannot tell", "the model cannot say", text, why, trusted=False)
     if ledger.lock_in is not None:
         text = "Not yet: the last experiments were all much the same. Try something different first."
@@ -313,6 +340,11 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
     caveat = ledger.caveat
     text = f"Yes, you can stop: {text}{caveat.text}"
     return Decision("yes", "yes, going on will hardly help", text, f"{more}{caveat.why}")
+
+
+def distrust(name: str, judged: Calibration) -> str:
+    """Say why the model of an output must not be trusted."""
+    return f"the model{_of(name)} was {judged.verdict} ({judged.reason})"
 
 
 def _of(name: str) -> str:

@@ -404,6 +404,15 @@ class FrontLedger(RunLedger):
         """The smallest gain that counts: 1 % of the hypervolume so far."""
         return SMALLEST * self.hypervolume
 
+    @property
+    def gain_unit(self) -> float:
+        """What a gain of 1 is to a user who states one: the hypervolume so far."""
+        return self.hypervolume
+
+    def stagnates(self, evaluations: int) -> bool:
+        """Return whether this many last trials did not increase the hypervolume; not while it is not known."""
+        return self.n > evaluations and bool(self.history[-1] <= self.history[-1 - evaluations])
+
     def gain(self, evaluations: int = 10) -> Gain:
         """Return draws of what this many further evaluations would add to the hypervolume (`draw_front_gain`)."""
         evaluations = checks.whole("evaluations", evaluations, 1, MOST_MORE)
@@ -435,10 +444,14 @@ class FrontLedger(RunLedger):
 
     # Words
 
+    def amount(self, size: float) -> str:
+        """Return a gain that a user states, a share of the hypervolume so far, as text."""
+        return f"{100.0 * size:g} % of the hypervolume"
+
     @property
     def least_gain(self) -> str:
         """The smallest gain that counts, as text."""
-        return f"{100.0 * SMALLEST:g} % of the hypervolume"
+        return self.amount(SMALLEST)
 
     def improvement_in_words(self, unit: str) -> str:
         """Return what a gain that counts does, as text for people."""
@@ -456,10 +469,13 @@ class FrontLedger(RunLedger):
         size = facts.trials(self.n, len(self.front), failed, infeasible)
         return [size, facts.covered(self.hypervolume, self.reference)]
 
-    def answer_facts(self) -> list[Fact]:
-        """Return how much may be missing, and the noise of each output."""
-        missing, noises = self.missing, {name: ledger.noise_sd for name, ledger in self.outputs.items()}
-        return [facts.missing(missing.share()[1], missing.interval()[1], missing.median), facts.noises(noises)]
+    def missing_fact(self) -> Fact:
+        """Return how much of what is possible may be missing."""
+        return facts.missing(self.missing.share()[1], self.missing.interval()[1], self.missing.median)
+
+    def noise_fact(self) -> Fact:
+        """Return the noise of each output."""
+        return facts.noises({name: ledger.noise_sd for name, ledger in self.outputs.items()})
 
     def other_facts(self) -> list[Fact]:
         """Return how the front was drawn, where its hypervolume begins, and whether to trust the models."""

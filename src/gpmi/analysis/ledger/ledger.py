@@ -29,6 +29,7 @@ from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, u
 from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
+from gpmi.model.fitting.undetected_noise import UndetectedNoise
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.search.screen import screen_of
@@ -382,6 +383,27 @@ class Ledger(RunLedger):
             return sd
         return model.in_units_of_y(float(model.posterior.mu(model.recommended)[0]), sd)[1]
 
+    @property
+    def gain_unit(self) -> float:
+        """What a gain of 1 is to a user who states one: 1 in units of y."""
+        return 1.0
+
+    @property
+    def draws_are_cheap(self) -> bool:
+        """Whether draws cost less than a suggestion: those of a given prior on a finite set."""
+        return self.setting.priors.is_fixed and self.space.rows is not None
+
+    def stagnates(self, evaluations: int) -> bool:
+        """Return whether this many last values brought no new best value. Infeasible values are never the best."""
+        values = np.where([trial.feasible for trial in self.trials], self.values, -np.inf)
+        return self.n > 0 and self.n - 1 - int(np.argmax(values)) >= evaluations
+
+    @one_blas_thread
+    def undetected_noise(self) -> UndetectedNoise | None:
+        """Return the noise that may exist although the model has none (`undetected_noise`); None if it has some."""
+        detrended = self.setting.detrended(replace(self.observed, y=self.values))
+        return self.setting.priors.undetected_noise(detrended, self.model.prior)
+
     @one_blas_thread
     def gain(self, evaluations: int = 10, *, fixed: Mapping[Any, Any] | None = None) -> Gain:
         """Return draws of what this many further evaluations would add to f at the recommended point (`draw_gain`).
@@ -420,6 +442,10 @@ class Ledger(RunLedger):
 
     # Words
 
+    def amount(self, size: float) -> str:
+        """Return a gain that a user states, as text."""
+        return f"{size:g}"
+
     @property
     def least_gain(self) -> str:
         """The smallest gain that counts, as text."""
@@ -442,10 +468,14 @@ class Ledger(RunLedger):
         choices = [step.choice for step in self.steps if step.choice is not None]
         return [facts.values(self.n, len(choices), choices.count("explored"))]
 
-    def answer_facts(self) -> list[Fact]:
-        """Return how far the best possible value may be, and the noise."""
+    def missing_fact(self) -> Fact:
+        """Return how far the best possible value may be."""
+        return facts.distance(*self.regret().interval())
+
+    def noise_fact(self) -> Fact:
+        """Return the noise, and how sure it is."""
         low, high = (self._in_units_of_y(math.sqrt(var)) for var in self.belief.noise_vars)
-        return [facts.distance(*self.regret().interval()), facts.noise(self.noise_sd, (low, high))]
+        return facts.noise(self.noise_sd, (low, high))
 
     def other_facts(self) -> list[Fact]:
         """Return the regrets, what the values say about f, and whether to trust the model."""

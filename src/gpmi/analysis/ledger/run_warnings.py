@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpmi._support.text import percent, rough
 from gpmi._support.types import Event
+from gpmi.analysis.ledger.facts import RunLedger
 from gpmi.analysis.ledger.ledger import Ledger
-from gpmi.gp.linalg import one_blas_thread
-from gpmi.model.fitting.undetected_noise import UndetectedNoise
 
 # Chosen on the runs of docs/benchmarks/noise.md: the minimum number of values before we look for undetected noise, and
 # the evidence for exact values, in nats, below which we warn. On a finite set we do not look: its values lie far apart
@@ -20,17 +17,17 @@ DOUBTED, NATS = 20, 0.5
 UNTAKEN = 0.2
 
 
-def warning_events(ledger: Ledger) -> tuple[Event, ...]:
+def warning_events(ledger: RunLedger) -> tuple[Event, ...]:
     """Return events for the lock-in of a run and for noise that the model may have missed; empty if all is well."""
-    found = []
+    events = []
     if ledger.lock_in is not None:
-        found.append(Event("lock-in", ledger.lock_in.reason))
+        events.append(Event("lock-in", ledger.lock_in.reason))
     is_searched = ledger.n >= DOUBTED and ledger.space.rows is None
-    noise = undetected_noise_of(ledger) if is_searched else None
+    noise = ledger.undetected_noise() if is_searched else None
     if noise is not None and noise.nats < NATS:
         doubt = f"the model has no noise, but noise of {noise.share:.0%} of the variance of y fits as well"
-        found.append(Event("noise uncertain", f"{doubt}; evaluate the best point again, or give noise_var"))
-    return tuple(found)
+        events.append(Event("noise uncertain", f"{doubt}; evaluate the best point again, or give noise_var"))
+    return tuple(events)
 
 
 def untaken_chance(ledger: Ledger) -> Event | None:
@@ -45,10 +42,3 @@ def untaken_chance(ledger: Ledger) -> Event | None:
         return None
     better = f"with probability {percent(missed)} a point is better than the recommended one by more than"
     return Event("chance not taken", f'{better} {rough(step, 2)}; to look for it, go on with aim="find"')
-
-
-@one_blas_thread
-def undetected_noise_of(ledger: Ledger) -> UndetectedNoise | None:
-    """Return the noise that may exist although the model has none (`fitting.undetected_noise`); None if it has some."""
-    detrended = ledger.setting.detrended(replace(ledger.observed, y=ledger.values))
-    return ledger.setting.priors.undetected_noise(detrended, ledger.model.prior)

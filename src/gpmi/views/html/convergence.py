@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import rough, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.analysis.ledger.facts import interval, share_missing
+from gpmi.analysis.ledger import interval, share_missing
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.views.front_view import stated, title_of
 from gpmi.views.html.markup import Markup, tag

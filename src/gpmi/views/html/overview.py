@@ -10,8 +10,7 @@ import numpy as np
 
 from gpmi._support.text import rough, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
-from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.facts import HEADING, QUESTION, share_missing
+from gpmi.analysis.ledger import HEADING, QUESTION, Ledger, share_missing
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.trials.goal_summary import superlative
 from gpmi.views.front_view import purpose
