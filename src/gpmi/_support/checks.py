@@ -105,13 +105,13 @@ def name_hint(name: str, parameters: Iterable[str]) -> str:
         return ELSEWHERE[name]
     if name == "goals":  # an argument of ours, but not of every call
         return SEVERAL
-    known = [one for one in parameters if one != "self"]
+    names = [parameter for parameter in parameters if parameter != "self"]
     if (ours := FOREIGN_NAMES.get(name)) is not None:
-        if ours.endswith("=") and ours[:-1] not in known:
+        if ours.endswith("=") and ours[:-1] not in names:
             ours += " of gpmi.study"  # a study takes the arguments of an optimizer, its run those of an evaluation
         return f"did you mean {ours}?"
-    near = get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}"
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}=?" if near else f"it takes {', '.join(names)}"
 
 
 def check_objective(f: Any, names: Sequence[str] | None, count: int) -> None:
@@ -274,11 +274,11 @@ def checked_noise(noise_var: Any, repeats: Any, output: str | None = None) -> tu
     if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
         return 0.0, 1
     of = "" if output is None else f"[{output!r}]"
-    own = variance(f"noise_var{of}", noise_var)
-    if own > LARGEST**2:
+    value = variance(f"noise_var{of}", noise_var)
+    if value > LARGEST**2:
         remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that tells nothing"
         raise ValueError(f"noise_var{of} is {noise_var!r}, too large to compute with; {remedy}")
-    return own, whole(f"repeats{of}", repeats, 1)
+    return value, whole(f"repeats{of}", repeats, 1)
 
 
 def checked_value(y: Any) -> float:
@@ -318,6 +318,6 @@ def similar_name(name: str, names: Sequence[str]) -> str | None:
     """Return the name that is most similar to this one, whatever its case; None if none is."""
     from difflib import get_close_matches  # only for a message
 
-    lower = {one.lower(): one for one in reversed(names)}
+    lower = {original.lower(): original for original in reversed(names)}
     near = get_close_matches(name.lower(), list(lower), n=1)
     return lower[near[0]] if near else None

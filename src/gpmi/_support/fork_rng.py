@@ -25,7 +25,7 @@ def split_generators(f: Callable[..., Any]) -> Callable[[], None]:
     It finds the global generators of `random` and `numpy.random`, and those f reaches through globals, its closure, the
     arguments of a `partial`, or the attributes of its object. Others are not found.
     """
-    seeds = [(generator, _draw_seed(generator)) for generator in {id(one): one for one in _reachable(f)}.values()]
+    seeds = [(generator, _draw_seed(generator)) for generator in {id(value): value for value in _reachable(f)}.values()]
     return partial(_seed_all, seeds)
 
 
@@ -55,9 +55,9 @@ def _values(f: Any) -> Iterator[Any]:
                 continue
     else:
         yield from [*getattr(f, "__dict__", {}).values()]
-        own = vars(type(f)).get("__call__")
-        if isinstance(own, FunctionType):
-            yield from _values(own)
+        call = vars(type(f)).get("__call__")
+        if isinstance(call, FunctionType):
+            yield from _values(call)
 
 
 def _draw_seed(generator: Any) -> list[int]:

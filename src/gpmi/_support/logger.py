@@ -16,6 +16,7 @@ def warn_user(message: str, *args: object) -> None:
     The user must not wait without knowing why.
     """
     logger.warning(message, *args, stacklevel=2)
-    heard = [one for one in (*logger.handlers, *logging.root.handlers) if not isinstance(one, logging.NullHandler)]
+    handlers = (*logger.handlers, *logging.root.handlers)
+    heard = [handler for handler in handlers if not isinstance(handler, logging.NullHandler)]
     if not heard and sys.stderr is not None:
         print(f"gpmi: {message % args}", file=sys.stderr, flush=True)

@@ -51,12 +51,12 @@ def descendants(process: int) -> list[int]:
             state, parent = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[:2]
             if state not in "ZX":
                 children.setdefault(int(parent), []).append(number)
-    found, below = list[int](), [process]
+    processes, below = list[int](), [process]
     while below:
         next_ones = children.get(below.pop(), [])
-        found += next_ones
+        processes += next_ones
         below += next_ones
-    return found
+    return processes
 
 
 def state_of_child(process: int) -> Literal["running", "ended", "reaped"] | None:
@@ -77,12 +77,12 @@ def terminate_descendants() -> None:
     """
     before: set[int] = set()
     for _ in range(ROUNDS):
-        found = set(descendants(os.getpid())) - before
-        for number in found:
+        processes = set(descendants(os.getpid())) - before
+        for number in processes:
             _signal(number, signal.SIGTERM)
-        if not found:
+        if not processes:
             break
-        before |= found
+        before |= processes
 
 
 def kill_tree(process: int, mark: str | None = None) -> None:
@@ -92,10 +92,10 @@ def kill_tree(process: int, mark: str | None = None) -> None:
     """
     _signal(process, signal.SIGSTOP)
     for _ in range(ROUNDS):
-        found = descendants(process) + ([] if mark is None else _marked(mark))
-        for number in found:
+        processes = descendants(process) + ([] if mark is None else _marked(mark))
+        for number in processes:
             _signal(number, signal.SIGKILL)
-        if not found:
+        if not processes:
             break
     signal_group(process, signal.SIGKILL)
     _signal(process, signal.SIGKILL)

@@ -44,8 +44,8 @@ def make_read_only() -> None:
     for number in [int(name) for name in names if name.isdigit()]:
         with suppress(OSError):
             status = os.fstat(number)
-            found = files.get((status.st_dev, status.st_ino))
-            if found is not None:
-                readable = os.open(found, os.O_RDONLY)
+            study_file = files.get((status.st_dev, status.st_ino))
+            if study_file is not None:
+                readable = os.open(study_file, os.O_RDONLY)
                 os.dup2(readable, number, inheritable=False)
                 os.close(readable)

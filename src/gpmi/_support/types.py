@@ -70,9 +70,9 @@ class Observations:
         for i, row in enumerate(np.ascontiguousarray(x)):
             seen.add(row.tobytes())
             places[i] = len(seen)
-        own = np.zeros(n) if noise_var is None else np.asarray(noise_var, dtype=float)
+        variances = np.zeros(n) if noise_var is None else np.asarray(noise_var, dtype=float)
         means = np.ones(n) if repeats is None else np.asarray(repeats, dtype=float)
-        return Observations(x, y, own, means, places, not own.any() and bool(np.all(means == 1.0)))
+        return Observations(x, y, variances, means, places, not variances.any() and bool(np.all(means == 1.0)))
 
     def __len__(self) -> int:
         return len(self.y)

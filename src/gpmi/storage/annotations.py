@@ -36,25 +36,25 @@ class Annotation:
             raise TypeError(f"files is {checks.shown(files)}; give a list of names")
         if len(files) > MAX_FILES:
             raise ValueError(f"files has {len(files)} names; give at most {MAX_FILES}")
-        names = tuple(_line("files", one, MAX_FILE) for one in files)
+        names = tuple(_line("files", file, MAX_FILE) for file in files)
         if did is not None:
             checks.one_of("did", did, DEEDS)
-        found = Annotation(number, who, text, tuple(name for name in names if name), did or "")
-        if not (found.who or found.text or found.files):
+        annotation = Annotation(number, who, text, tuple(name for name in names if name), did or "")
+        if not (annotation.who or annotation.text or annotation.files):
             raise ValueError("text, who and files are empty; give at least one of them")
-        return found
+        return annotation
 
     def to_json(self) -> dict[str, Any]:
         """Return what a study stores: the fields that say something."""
-        said = {"text": self.text, "who": self.who, "files": list(self.files), "did": self.did}
-        return {"number": self.number, **{name: value for name, value in said.items() if value}}
+        fields = {"text": self.text, "who": self.who, "files": list(self.files), "did": self.did}
+        return {"number": self.number, **{name: value for name, value in fields.items() if value}}
 
     @staticmethod
     def from_json(content: Mapping[str, Any], time: float) -> Annotation:
         """Return the validated annotation of a stored object."""
         stored = {name: content[name] for name in ("text", "who", "files", "did") if name in content}
-        found = Annotation.checked(checks.whole("number", content["number"], 0), **stored)
-        return Annotation(found.number, found.who, found.text, found.files, found.did, time)
+        annotation = Annotation.checked(checks.whole("number", content["number"], 0), **stored)
+        return Annotation(annotation.number, annotation.who, annotation.text, annotation.files, annotation.did, time)
 
 
 def _line(name: str, value: Any, most: int) -> str:

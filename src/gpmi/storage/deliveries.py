@@ -64,7 +64,7 @@ class Delivery:
                 others |= outputs if content["number"] == self.number and is_current else {}
                 continue
             if not is_current:  # it was corrected since: only the same value once more is known
-                outputs = {name: one for name, one in outputs.items() if self.outcome.outputs.get(name) == one}
+                outputs = {name: y for name, y in outputs.items() if self.outcome.outputs.get(name) == y}
             if outputs or is_current:
                 places.append(content["number"])
             mine |= outputs
@@ -84,7 +84,7 @@ class Delivery:
         """Return the delivery without some of its outputs."""
         gone = set(names)
         parts: Any = {
-            field: Outputs({name: one for name, one in getattr(self.outcome, field).items() if name not in gone})
+            field: Outputs({name: y for name, y in getattr(self.outcome, field).items() if name not in gone})
             for field in OUTPUTS
         }
         return replace(self, outcome=replace(self.outcome, **parts))

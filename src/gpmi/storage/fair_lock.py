@@ -53,8 +53,8 @@ def remove_lock_files(path: Path | None) -> None:
             fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         for file in _files(path):
             file.unlink()
-    for one in held:
-        os.close(one)
+    for descriptor in held:
+        os.close(descriptor)
 
 
 def _files(path: Path) -> tuple[Path, Path]:

@@ -53,7 +53,7 @@ class Heartbeat:
             held = self._held if self._process == os.getpid() else {}
             self._held, self._process = {}, 0
             self._news.set()
-            return {number: one.granted for number, one in held.items()}
+            return {number: lease.granted for number, lease in held.items()}
 
     def _beat(self, news: threading.Event) -> None:
         """Renew all leases, again and again, until `stop`."""
@@ -63,7 +63,7 @@ class Heartbeat:
                 if self._news is not news or not self._process:
                     break
                 news.clear()
-                shortest = min((one.lease for one in self._held.values()), default=math.inf)
+                shortest = min((held.lease for held in self._held.values()), default=math.inf)
             left = last + shortest / RENEWALS - time.monotonic()
             if left > 0.0 and news.wait(None if math.isinf(left) else left):
                 continue  # there may be a shorter lease now
@@ -78,7 +78,7 @@ class Heartbeat:
         try:
             with database.writing() as transaction:
                 now = transaction.now()
-                for number, one in held.items():
-                    transaction.renew(self._study, number, one.granted, now + one.lease)
+                for number, lease in held.items():
+                    transaction.renew(self._study, number, lease.granted, now + lease.lease)
         except StudyError as error:  # the next one may succeed; if none does, others get the trials
             logger.warning("the leases of this worker could not be renewed: %s", error)

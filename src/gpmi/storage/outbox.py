@@ -54,7 +54,7 @@ class Outbox:
 
     def save_missing(self, entries: list[dict[str, Any]]) -> Path | None:
         """Save entries that are no longer in the log as lines of JSON; return the file, None if none can be written."""
-        name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(one)}\n" for one in entries)
+        name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(entry)}\n" for entry in entries)
         for folder in self._folders:
             with suppress(OSError):
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -64,11 +64,11 @@ class Outbox:
 
     def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Yield the waiting deliveries, the oldest first; unreadable files are left alone."""
-        found: list[Path] = []
+        paths: list[Path] = []
         for folder in self._folders:
             with suppress(OSError):
-                found += folder.glob(f"{self._key}-*.json") if self._trusts(folder) else ()
-        for path in sorted(found, key=_age):
+                paths += folder.glob(f"{self._key}-*.json") if self._trusts(folder) else ()
+        for path in sorted(paths, key=_age):
             with suppress(OSError, ValueError):
                 yield path, json.loads(path.read_text(encoding="utf-8"))
 

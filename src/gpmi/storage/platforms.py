@@ -55,8 +55,11 @@ def _blas() -> str:
     import scipy.linalg  # noqa: F401 - so that its library is loaded, too
     from threadpoolctl import threadpool_info
 
-    found = [one for one in threadpool_info() if one.get("user_api") == "blas"]
-    texts = {" ".join(str(one.get(key) or "") for key in ("internal_api", "version", "architecture")) for one in found}
+    libraries = [library for library in threadpool_info() if library.get("user_api") == "blas"]
+    texts = {
+        " ".join(str(library.get(key) or "") for key in ("internal_api", "version", "architecture"))
+        for library in libraries
+    }
     return " and ".join(sorted(text.strip() for text in texts))
 
 

@@ -208,9 +208,11 @@ def fixed_in(content: Mapping[str, Any]) -> dict[Any, Any] | None:
 def _predictions(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored predictions. A number under any other name is a note of the policy."""
     stored = content["said"]
-    known = {name: _prediction(name, value) for name, value in stored.items() if name in PREDICTIONS}
-    notes = {name: value for name, value in stored.items() if name not in known and isinstance(value, int | float)}
-    return {**known, "policy_notes": FrozenPoint(notes)} if notes else known
+    predictions = {name: _prediction(name, value) for name, value in stored.items() if name in PREDICTIONS}
+    notes = {
+        name: value for name, value in stored.items() if name not in predictions and isinstance(value, int | float)
+    }
+    return {**predictions, "policy_notes": FrozenPoint(notes)} if notes else predictions
 
 
 def _prediction(name: str, value: Any) -> float | bool:

@@ -48,7 +48,9 @@ OTHER_SPACE = "space is another one: "
 DIFFERENCES = 3  # parameters that differ, of which a message tells at most; our choice
 # The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
-    name: one.default for name, one in inspect.signature(Optimizer).parameters.items() if name not in ("self", "space")
+    name: parameter.default
+    for name, parameter in inspect.signature(Optimizer).parameters.items()
+    if name not in ("self", "space")
 }
 
 
@@ -71,8 +73,10 @@ def is_unicode(text: str) -> bool:
 
 def point_to_json(space: Space, x: Point) -> Any:
     """Return a point of the space as a list of numbers or a dict."""
-    own = space.canonical(x)
-    return own.tolist() if isinstance(own, np.ndarray) else {name: plain(name, value) for name, value in own.items()}
+    point = space.canonical(x)
+    if isinstance(point, np.ndarray):
+        return point.tolist()
+    return {name: plain(name, value) for name, value in point.items()}
 
 
 def point_from_json(written: Any) -> Point:
@@ -115,9 +119,9 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
     read: dict[str, Callable[[Any], Any]] = {
         "space": space_from_json,
         "kernel": _kernel_from_json,
-        "policy": lambda one: _build(one, POLICIES),
-        "constraints": lambda some: [_constraint_from_json(one) for one in some],
-        "x0": lambda points: [point_from_json(one) for one in points],
+        "policy": lambda policy: _build(policy, POLICIES),
+        "constraints": lambda constraints: [_constraint_from_json(constraint) for constraint in constraints],
+        "x0": lambda points: [point_from_json(point) for point in points],
         "goals": Goals.from_json,
         "earlier": _earlier_from_json,
     }
@@ -127,7 +131,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
     """Say which argument differs from that of the study; None if all agree. An argument that is None was not given."""
     if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
-        ours, theirs = (_without_features(one) for one in (space_to_json(space), description["space"]))
+        ours, theirs = (_without_features(written) for written in (space_to_json(space), description["space"]))
         if text_of(_essence(ours)) == text_of(_essence(theirs)):
             return "the features of the space differ from those of the study; open it without a space, or with the same"
         return f"{OTHER_SPACE}{_difference(Space.of(space), Space.of(space_from_json(description['space'])))}"
@@ -140,17 +144,17 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
             continue  # two ways to say that there are none
         if name == "policy" and stored is not None:
             stored = _fields(name, _build(stored, POLICIES), POLICIES)  # without fields that the class no longer has
-        own = option_to_json(name, value, about, _goals_of(description, options))
+        given = option_to_json(name, value, about, _goals_of(description, options))
         if name == "goals" and stored is not None:
             if dict(Goals.of(value)) != dict(Goals.from_json(stored)):  # in any order
                 return f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}"
-        elif name == "earlier" and stored is None and not own:
+        elif name == "earlier" and stored is None and not given:
             continue
-        elif name == "earlier" and text_of(own) != text_of(stored):
+        elif name == "earlier" and text_of(given) != text_of(stored):
             return (
                 f"earlier has other values than those that the study has stored of {', '.join(map(repr, stored or ()))}"
             )
-        elif text_of(own) != text_of(stored):
+        elif text_of(given) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
 
@@ -159,18 +163,18 @@ def _difference(ours: Space, theirs: Space) -> str:
     """Say which parameters of two spaces differ, and how."""
     if not isinstance(ours, Parameters) or not isinstance(theirs, Parameters):
         return f"it is {ours!r}, but that of the study is {theirs!r}"
-    here, there = ({name: one for name, one in zip(_names(x), x.parameters, strict=True)} for x in (ours, theirs))
-    found = [f"{name} is not in the study" for name in here if name not in there]
-    found += [f"{name} is missing, which the study has" for name in there if name not in here]
-    for name in (one for one in here if one in there):
-        pair = [_essential_fields(_parameter_to_json(name, one)) for one in (here[name], there[name])]
+    here, there = (dict(zip(_names(space), space.parameters, strict=True)) for space in (ours, theirs))
+    differences = [f"{name} is not in the study" for name in here if name not in there]
+    differences += [f"{name} is missing, which the study has" for name in there if name not in here]
+    for name in (name for name in here if name in there):
+        pair = [_essential_fields(_parameter_to_json(name, parameter)) for parameter in (here[name], there[name])]
         if text_of(pair[0]) != text_of(pair[1]):
-            own, other = _briefly(here[name], there[name])
-            found.append(f"{name} is {own}, but that of the study is {other}")
-    if not found:
+            mine, other = _briefly(here[name], there[name])
+            differences.append(f"{name} is {mine}, but that of the study is {other}")
+    if not differences:
         return f"its parameters are {', '.join(here)}, but those of the study are {', '.join(there)}, in this order"
-    more = f", and {len(found) - DIFFERENCES} more differences" if len(found) > DIFFERENCES else ""
-    return "; ".join(found[:DIFFERENCES]) + more
+    others = f", and {len(differences) - DIFFERENCES} more differences" if len(differences) > DIFFERENCES else ""
+    return "; ".join(differences[:DIFFERENCES]) + others
 
 
 def _briefly(*parameters: Any) -> list[str]:
@@ -204,18 +208,18 @@ def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
         return _fields(name, value, POLICIES)
     if name == "constraints":
         several = list(value) if isinstance(value, list | tuple) and not is_matrix_form(value) else [value]
-        return [_constraint_to_json(one) for one in several]
+        return [_constraint_to_json(constraint) for constraint in several]
     if name == "x0":
         about = Space.of(space)
-        one = isinstance(value, Mapping) or (shape(value) is not None and len(shape(value) or ()) == 1)
-        return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
+        is_point = isinstance(value, Mapping) or (shape(value) is not None and len(shape(value) or ()) == 1)
+        return [point_to_json(about, x) for x in ([value] if is_point and not _dicts(value) else value)]
     if name == "goals":
         return Goals.of(value).to_json()
     if name == "earlier":
         return _earlier_to_json(value, Space.of(space), goals)
     if name == "bounds":
         by_output = isinstance(value, Mapping)
-        return {key: ValueBounds.of(name, one).to_json() for key, one in value.items()} if by_output else _pair(value)
+        return {key: ValueBounds.of(name, pair).to_json() for key, pair in value.items()} if by_output else _pair(value)
     if name == "mean":
         raise ValueError(
             f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"
@@ -238,9 +242,9 @@ def plain(name: str, value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, np.ndarray | list | tuple):
-        return [plain(name, one) for one in value]
+        return [plain(name, item) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: plain(name, one) for key, one in value.items()}
+        return {key: plain(name, item) for key, item in value.items()}
     raise ValueError(
         f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, strings, bools or None, "
         "and convert them inside f"
@@ -259,7 +263,8 @@ def space_to_json(spec: Any) -> dict[str, Any]:
         return {
             "names": None if space.names is None else list(space.names),
             "parameters": [
-                _parameter_to_json(name, one) for name, one in zip(_names(space), space.parameters, strict=True)
+                _parameter_to_json(name, parameter)
+                for name, parameter in zip(_names(space), space.parameters, strict=True)
             ],
         }
     assert isinstance(space, Candidates)
@@ -271,20 +276,24 @@ def space_to_json(spec: Any) -> dict[str, Any]:
     labels = [_label(row.label) for row in space.table]
     written = {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
     choices = zip(space.names, space.choices, strict=True)
-    described = {name: one.features.to_json() for name, one in choices if one is not None and one.features is not None}
+    described = {
+        name: choice.features.to_json()
+        for name, choice in choices
+        if choice is not None and choice.features is not None
+    }
     return {**written, "features": described} if described else written
 
 
 def space_from_json(written: Mapping[str, Any]) -> Any:
     """Return what `Space.of` takes."""
     if "parameters" in written:
-        made = [_parameter_from_json(one) for one in written["parameters"]]
-        return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
+        parameters = tuple(_parameter_from_json(fields) for fields in written["parameters"])
+        return Parameters(parameters, None if written["names"] is None else tuple(written["names"]))
     if "rows" in written:
         return np.array(written["rows"], dtype=float)
     columns = written["columns"]
     names = written.get("names", columns)  # a study that was written without names has its columns sorted
-    features = {name: Features.from_json(one) for name, one in written.get("features", {}).items()}
+    features = {name: Features.from_json(table) for name, table in written.get("features", {}).items()}
     return Candidates.from_columns({name: columns[name] for name in names}, written["labels"], features)
 
 
@@ -313,7 +322,7 @@ def _without_features(written: Mapping[str, Any]) -> dict[str, Any]:
     plain_space = {key: value for key, value in written.items() if key != "features"}
     if "parameters" in plain_space:
         parts = plain_space["parameters"]
-        plain_space["parameters"] = [{k: v for k, v in one.items() if k != "features"} for one in parts]
+        plain_space["parameters"] = [{k: v for k, v in part.items() if k != "features"} for part in parts]
     return plain_space
 
 
@@ -321,21 +330,21 @@ def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return what makes two spaces different: without units of parameters and the order of a table's columns."""
     if "parameters" not in written:
         return {key: value for key, value in written.items() if key != "names"}
-    return {**written, "parameters": [_essential_fields(one) for one in written["parameters"]]}
+    return {**written, "parameters": [_essential_fields(parameter) for parameter in written["parameters"]]}
 
 
 def _essential_fields(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return a parameter without defaults, which an earlier version may not have, and without display-only fields."""
-    known = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
+    declared = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
     values = _without_kind(written).items()
-    essential = {name: value for name, value in values if known[name].compare and value != known[name].default}
+    essential = {name: value for name, value in values if declared[name].compare and value != declared[name].default}
     return {"kind": written["kind"], **essential}
 
 
 def _label(label: Any) -> Any:
-    own = label.item() if isinstance(label, np.generic) else label
-    if own is None or isinstance(own, str | bool | int | float):
-        return own
+    value = label.item() if isinstance(label, np.generic) else label
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
     raise ValueError(
         f"the candidates have the label {shown(label)}, which cannot be stored in a study; "
         "call reset_index() on the DataFrame, or label its rows by strings or numbers"
@@ -348,7 +357,7 @@ def _label(label: Any) -> Any:
 def _earlier_to_json(value: Any, space: Space, goals: Any) -> dict[str, list[list[Any]]]:
     """Return the values of named sources, those outside the space too: [x, y, noise_var, repeats] or with outputs."""
     sources = sources_of(value, space, Goals.given(goals))
-    return {source.name: [_value_to_json(source.name, one) for one in source.values] for source in sources}
+    return {source.name: [_value_to_json(source.name, value) for value in source.values] for source in sources}
 
 
 def _value_to_json(name: str, value: SourceValue) -> list[Any]:
@@ -390,13 +399,17 @@ def _kernel_to_json(value: Any) -> dict[str, Any]:
     """Return a kernel, or kernels by output, as JSON."""
     if not isinstance(value, Mapping):
         return _fields("kernel", value, KERNELS)
-    return {"outputs": {name: None if one is None else _fields("kernel", one, KERNELS) for name, one in value.items()}}
+    return {
+        "outputs": {
+            name: None if kernel is None else _fields("kernel", kernel, KERNELS) for name, kernel in value.items()
+        }
+    }
 
 
 def _kernel_from_json(written: Any) -> Any:
     if "outputs" not in written:
         return _build(written, KERNELS)
-    return {name: None if one is None else _build(one, KERNELS) for name, one in written["outputs"].items()}
+    return {name: None if kernel is None else _build(kernel, KERNELS) for name, kernel in written["outputs"].items()}
 
 
 def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -157,15 +157,15 @@ class SharedLog(ReplayedLog):
             return transaction.length(self._id)
         return None
 
-    def _store_last(self, transaction: Transaction, token: str, worker: str = "", **more: Any) -> StoredEntry:
-        """Append the latest in-memory change as one stored entry; `more` extends its content."""
+    def _store_last(self, transaction: Transaction, token: str, worker: str = "", **extra: Any) -> StoredEntry:
+        """Append the latest in-memory change as one stored entry; `extra` extends its content."""
         new = self._entries[self._saved :]
         last = new[-1]
         kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
         if kind == "asked":
             content["from"] = self.seq
             content |= self._new_platform()
-        return self._store(transaction, kind, content | more, token, worker, last.time)
+        return self._store(transaction, kind, content | extra, token, worker, last.time)
 
     def _new_platform(self) -> dict[str, Any]:
         """Return the platform for an entry that a model has a part in; nothing if the log names it already."""
@@ -269,6 +269,6 @@ class SharedLog(ReplayedLog):
         """Save entries that are no longer in the log to a human-readable file; return a clause that names it."""
         if not entries:
             return ""
-        rows = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.content} for one in entries]
+        rows = [{"seq": entry.seq, "kind": entry.kind, "time": entry.time, **entry.content} for entry in entries]
         path = self._outbox.save_missing(rows)
         return "; they could not be saved to a file" if path is None else f"; they are saved in {path}"

@@ -78,10 +78,10 @@ class StudyLog(SharedLog):
             del handed[before:]  # by an attempt that failed
             entry = transaction.entry_by_token(self._id, token)
             if entry is None:
-                found = self._left_behind(transaction, budget, fixed)
-                if isinstance(found, str):
-                    return found
-                entry = self._grant(transaction, found, suggest, token, seconds)
+                choice = self._left_behind(transaction, budget, fixed)
+                if isinstance(choice, str):
+                    return choice
+                entry = self._grant(transaction, choice, suggest, token, seconds)
             number = entry.content["number"]
             until = NEVER if math.isinf(seconds) else entry.time + seconds
             transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
@@ -110,8 +110,8 @@ class StudyLog(SharedLog):
             if lease is not None and lease.until >= NEVER:
                 others += 1
             elif lease is not None and lease.until >= now and not has_ended(lease.worker):
-                own = self._own.get(number)
-                by_hand = own is not None and own.seq == lease.granted and number not in self.in_loops
+                grant = self._own.get(number)
+                by_hand = grant is not None and grant.seq == lease.granted and number not in self.in_loops
                 awaited, others = awaited + (not by_hand), others + by_hand
             elif self[number].fixed == fixed:
                 return number
@@ -160,8 +160,8 @@ class StudyLog(SharedLog):
             self.in_loops.difference_update(numbers)
             for number in numbers:
                 self._heartbeat.remove(number)
-            own = {number: self._own[number].seq for number in numbers if number in self._own}
-            self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
+            granted = {number: self._own[number].seq for number in numbers if number in self._own}
+            self._end_leases({number: seq for number, seq in granted.items() if self.is_pending(number)})
 
     def close(self) -> None:
         """Release this worker's leases, so that others can take its trials immediately, and close the connection."""
@@ -213,7 +213,7 @@ class StudyLog(SharedLog):
             token = hashlib.sha256(text_of([i, content]).encode()).hexdigest()[:32]
             deliveries.append(Delivery(outcome, f"earlier:{token}", self.worker, None, point))
         told = self._write(
-            lambda transaction: [self._store_delivery(transaction, one, settle, find) for one in deliveries]
+            lambda transaction: [self._store_delivery(transaction, delivery, settle, find) for delivery in deliveries]
         )
         for trial in told:
             self._heartbeat.remove(trial.number)
@@ -280,7 +280,7 @@ class StudyLog(SharedLog):
             entry = transaction.entry_by_token(self._id, token)
         if entry is not None:
             return self._repeated(delivery, entry)
-        target, more = self._target(delivery)
+        target, extra = self._target(delivery)
         if number is None:
             target = find(target, delivery.outcome)
             number = target if isinstance(target, int) else None
@@ -291,7 +291,7 @@ class StudyLog(SharedLog):
             entry = self._store(transaction, delivery.outcome.status, late, token, delivery.worker)
         else:
             settle(target, delivery.outcome)
-            entry = self._store_last(transaction, token, delivery.worker, **more)
+            entry = self._store_last(transaction, token, delivery.worker, **extra)
         if number is not None and not self.is_pending(number):
             transaction.release(self._id, number)
         return self.at(entry.content["number"])
@@ -317,18 +317,18 @@ class StudyLog(SharedLog):
             return self.at(places[-1] if places else number)
         if trial is not None and self.lacks(trial.number, new.outcome):
             settle(trial.number, new.outcome)
-            more = {} if trial.number == number else {"of": number}
+            extra = {} if trial.number == number else {"of": number}
         else:
             settle(point_from_json(delivery.point), new.outcome)
-            more = {"of": number}
+            extra = {"of": number}
         tokens = (delivery.token, f"{delivery.token}:{delivery.worker}", uuid.uuid4().hex)
-        token = next(one for one in tokens if transaction.entry_by_token(self._id, one) is None)
-        return self.at(self._store_last(transaction, token, delivery.worker, **more).content["number"])
+        token = next(token for token in tokens if transaction.entry_by_token(self._id, token) is None)
+        return self.at(self._store_last(transaction, token, delivery.worker, **extra).content["number"])
 
     def _is_at(self, number: int, point: Any) -> bool:
         """Whether there is a trial with this number, at a point given as JSON."""
-        own = self.point_of(number)
-        return own is not None and (point is None or point_to_json(self.space, own) == point)
+        there = self.point_of(number)
+        return there is not None and (point is None or point_to_json(self.space, there) == point)
 
     def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
         """Return the open trial or the point that gets the outcome, None for a late failure, and more content."""
@@ -450,19 +450,19 @@ class StudyLog(SharedLog):
         if step <= self._inherited.get(number, 0):
             return Reported(before, before.status == "pending"), None
         if record is not None:
-            trial, more = record(number, step, delivery.outcome), self._new_platform()
+            trial, extra = record(number, step, delivery.outcome), self._new_platform()
         elif is_next_step(before, step, delivery.outcome):
-            trial, more = self.report(number, step, delivery.outcome), {"unjudged": True}
+            trial, extra = self.report(number, step, delivery.outcome), {"unjudged": True}
         if self._saved == len(self._entries):  # the same value once more
             return Reported(before, before.status == "pending"), None
-        content, when = content_of_report(trial, step, delivery.outcome) | more, self._entries[-1].time
+        content, when = content_of_report(trial, step, delivery.outcome) | extra, self._entries[-1].time
         self._store(transaction, "reported", content, token, delivery.worker, when)
-        own, lease = self._own.get(number), None
+        grant, lease = self._own.get(number), None
         if trial.status == "stopped":
             transaction.release(self._id, number)
-        elif before.status == "stopped" and own is not None:
+        elif before.status == "stopped" and grant is not None:
             seconds = self._length_of_lease(number)
-            lease = Lease(number, own.seq, self.worker, NEVER if math.isinf(seconds) else when + seconds)
+            lease = Lease(number, grant.seq, self.worker, NEVER if math.isinf(seconds) else when + seconds)
             transaction.lease(self._id, lease)
         return Reported(trial, trial.status == "pending"), lease
 

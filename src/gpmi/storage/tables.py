@@ -103,8 +103,8 @@ class Transaction:
         """Return the study with this name; None if there is none."""
         first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
         columns = (_studies.c.id, _studies.c.description, *_COLUMNS)
-        found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
-        row = self._connection.execute(found).one_or_none()
+        query = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
+        row = self._connection.execute(query).one_or_none()
         if row is None:
             return None
         description = _checked("gpmi_studies", row[0], "description", row[1], str)
@@ -116,8 +116,8 @@ class Transaction:
             self._connection.exec_driver_sql("LOCK TABLE gpmi_studies IN EXCLUSIVE MODE")
 
     def create(self, name: str, description: str) -> int:
-        made = self._connection.execute(sa.insert(_studies).values(name=name, description=description))
-        return int((made.inserted_primary_key or (0,))[0])
+        result = self._connection.execute(sa.insert(_studies).values(name=name, description=description))
+        return int((result.inserted_primary_key or (0,))[0])
 
     def lock(self, study: int) -> None:
         """Keep others from writing to the study until the transaction ends; a file is locked as a whole already."""
@@ -177,13 +177,13 @@ class Transaction:
         """Return the damage that SQLite finds in its file, `most` problems of it; PostgreSQL checks its own files."""
         if self._server:
             return []
-        found = self._connection.exec_driver_sql(f"PRAGMA integrity_check({most})").scalars()
-        return [text for text in found if text != "ok"]
+        lines = self._connection.exec_driver_sql(f"PRAGMA integrity_check({most})").scalars()
+        return [text for text in lines if text != "ok"]
 
 
 def _entry(row: Sequence[Any]) -> StoredEntry:
-    seq, kind, body, time, worker, token, own = _row("gpmi_events", _ENTRY, row)
-    return StoredEntry(seq, kind, body, float(time), worker, token or "", own)
+    seq, kind, body, time, worker, token, checksum = _row("gpmi_events", _ENTRY, row)
+    return StoredEntry(seq, kind, body, float(time), worker, token or "", checksum)
 
 
 # The columns of a row with the types of their values. SQLite keeps any value in any column.

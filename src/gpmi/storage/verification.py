@@ -113,15 +113,15 @@ def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]
     """Return the optimizer of the study before the first trial."""
     if not entries or entries[0].kind != "created":
         raise StudyError("entry 0 does not say how the study was created")
-    own = entries[0].content.get("description")
+    original = entries[0].content.get("description")
     try:
         stored = text_of(json.loads(description))
     except (ValueError, RecursionError):
         stored = ""
-    if stored != text_of(own):
+    if stored != text_of(original):
         problems.append("the description of the study is not that of entry 0: it was changed")
     try:
-        return ReplayedOptimizer(own)
+        return ReplayedOptimizer(original)
     except Exception as error:
         raise StudyError(f"entry 0 describes no study: {type(error).__name__}: {error}") from error
 
@@ -177,5 +177,5 @@ def _other_maker(content: Mapping[str, Any], platform: Any) -> str:
     maker = (content.get("by", "gpmi"), content.get("platform", platform))
     if maker == (own_version(), dict(own_platform())):
         return ""
-    made, now = (f"{by} with {described_platform(on)}" for by, on in (maker, (own_version(), own_platform())))
-    return f"; it was made by {made}, and this is {now}"
+    then, now = (f"{by} with {described_platform(on)}" for by, on in (maker, (own_version(), own_platform())))
+    return f"; it was made by {then}, and this is {now}"
