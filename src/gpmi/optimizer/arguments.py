@@ -47,8 +47,8 @@ class Arguments:
     start: tuple[tuple[Point, Array], ...]  # the points to ask first, with their coordinates
     setting: ModelSetting  # of the model of a single score
     levels: LevelColumn | None  # where the level of the fidelity is, if it has levels
-    kernel: Any  # as given: for all objectives, or by output
-    noise_var: Any  # likewise
+    kernels: Mapping[str, Any]  # by output; None is learned, and so is what is missing
+    noise_vars: Mapping[str, Any]  # likewise
     prior_options: Mapping[str, Any]  # of every `PriorSchedule`: what is known of the space, the noise, the fit
     soften: bool  # whether the model of a single score compresses losses
 
@@ -79,35 +79,37 @@ class Arguments:
         space = Space.of(space).constrained(constraints)
         goals = goals_of(goals, goal, space)
         bounds, units = checked_bounds(bounds, goals), checked_units(units, goals)
-        check_by_output(goals, kernel, noise_var)
-        own_kernel, own_noise = of_single(goals, kernel), of_single(goals, noise_var)
+        single = goals.single or ""  # no output has this name, so what is known of it is nothing
+        kernels, noise_vars = by_output(goals, "kernel", kernel), by_output(goals, "noise_var", noise_var)
         chosen = aim if policy is None else checked_policy(policy)
-        bounded = has_bound(space, own_kernel, own_noise, repeats)
-        defaults = Defaults.of(chosen, given_kernel(goals, kernel), bounded=bounded)
+        bounded = has_bound(space, kernels.get(single), noise_vars.get(single), repeats)
+        learned = all(kernels.get(name) is None for name in goals.objectives)
+        defaults = Defaults.of(chosen, None if learned else kernel, bounded=bounded)
         space = space.with_ranks() if defaults.rank_columns else space
-        policy = policy_for(goals, aim, policy, defaults.policy)
-        if goals.single is None:  # the model of an objective is not bent: the front has values of all sizes
+        if single:
+            policy = of_one_objective(goals, defaults.policy)
+        else:  # the model of an objective is not bent: the front has values of all sizes
+            policy = of_several_objectives(goals, aim, policy, fit, mean)
             defaults = replace(defaults, policy=policy, short_design=False, compress_losses=False)
         budget = None if budget is None else checks.whole("budget", budget, 1)
-        drawn = int(np.random.SeedSequence().generate_state(1)[0])
-        seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
+        seed = drawn_seed() if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         repeats = checks.flag("repeats", repeats)
         lengths = space.units if defaults.widen_choices else space.span
         where: dict[str, Any] = {"span": lengths, "groups": space.groups, "seed": seed, "features": space.features}
-        if goals.single is None:
-            check_options_for_several(fit, mean)
         levels = level_column(space, kernel)
         studies = EarlierStudies(earlier, space, goals, where)
         studies.check(kernel, mean, noise)
-        sources = None if goals.single is None else studies.rows(goals.single)
+        sources = studies.rows(single)
         soften = defaults.compress_losses and space.target.rows is not None
         options: dict[str, Any] = {"fit": fit, "noise": noise, **where}
-        priors = PriorSchedule(own_kernel, own_noise, **options, soften=soften, levels=levels, sources=sources)
+        priors = PriorSchedule(
+            kernels.get(single), noise_vars.get(single), **options, soften=soften, levels=levels, sources=sources
+        )
         usual = default_n_init(space, priors, budget, len(studies.best), short=defaults.short_design)
         n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         orientation = Orientation(goals.direction)
         trend = orientation.trend(prior_mean(mean, space))
-        oriented = orientation.bounds(bounds.get(goals.single or "", OPEN))
+        oriented = orientation.bounds(bounds.get(single, OPEN))
         arguments = Arguments(
             space=space,
             goals=goals,
@@ -123,8 +125,8 @@ class Arguments:
             start=(),
             setting=ModelSetting(space, priors, seed, trend, bounds=oriented),
             levels=levels,
-            kernel=kernel,
-            noise_var=noise_var,
+            kernels=kernels,
+            noise_vars=noise_vars,
             prior_options=options,
             soften=soften,
         )
@@ -140,9 +142,14 @@ class Arguments:
     @property
     def events(self) -> tuple[Event, ...]:
         """What to know of the arguments."""
-        unused = self.space.features is not None and given_kernel(self.goals, self.kernel) is not None
+        unused = self.space.features is not None and not self.learns_kernels
         note = Event("descriptors", "a kernel is given, which does not use the descriptors of options")
         return (*self.space.events, *self.earlier.events, *((note,) if unused else ()))
+
+    @property
+    def learns_kernels(self) -> bool:
+        """Whether no objective has a given kernel."""
+        return all(self.kernels.get(name) is None for name in self.goals.objectives)
 
     def bounds_of(self, output: str) -> ValueBounds:
         """Return what an output can be at all."""
@@ -150,16 +157,17 @@ class Arguments:
 
     def single_priors(self, **changes: Any) -> PriorSchedule:
         """Return a prior of a single score that knows neither levels nor sources, with other options where given."""
-        own = of_single(self.goals, self.kernel), of_single(self.goals, self.noise_var)
-        return PriorSchedule(*own, **{**self.prior_options, "soften": self.soften, **changes})
+        single = self.goals.single or ""
+        priors = self.kernels.get(single), self.noise_vars.get(single)
+        return PriorSchedule(*priors, **{**self.prior_options, "soften": self.soften, **changes})
 
     def output_setting(self, name: str, *, levels: bool = True) -> ModelSetting:
         """Return the setting of the model of an output as if it were measured alone, with or without other levels."""
         sources, fit = self.earlier.rows(name), self.prior_options["fit"]
         options = {**self.prior_options, "fit": "map" if fit == "mcmc" else fit}
         priors = PriorSchedule(
-            _of_output(self.goals, name, self.kernel),
-            _of_output(self.goals, name, self.noise_var),
+            self.kernels.get(name),
+            self.noise_vars.get(name),
             **options,
             levels=self.levels if levels else None,
             sources=sources,
@@ -167,6 +175,11 @@ class Arguments:
         )
         bounds = orientation_of(self.goals[name]).bounds(self.bounds_of(name))
         return ModelSetting(self.space, priors, self.seed, bounds=bounds)
+
+
+def drawn_seed() -> int:
+    """Return a seed that nobody chose."""
+    return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def goals_of(goals: Any, goal: str, space: Space) -> Goals:
@@ -183,32 +196,30 @@ def goals_of(goals: Any, goal: str, space: Space) -> Goals:
     return outputs
 
 
-def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
-    """Return the policy of a run; refuse one that does not fit the number of objectives."""
-    joint = isinstance(policy, JointPolicy)
-    if goals.single is not None:
-        if joint:
-            what = f"{goals.single} is the only objective; leave out policy, or name several outputs in goals="
-            raise ValueError(f"policy is {policy!r}, but {what}")
-        return default
-    if policy is None:
-        return EHVI() if aim == "find" and len(goals.objectives) <= MOST_EXACT else Scalarised()
-    if not joint:
-        names = ", ".join(goals.objectives)
-        raise ValueError(f"policy is {policy!r}, for one objective, but the goals have {names}; give gpmi.EHVI()")
-    assert isinstance(policy, JointPolicy)
-    policy.check(tuple(goals.objectives))
+def of_one_objective(goals: Goals, policy: Policy) -> Policy:
+    """Return the policy of a run with one objective; refuse one for several."""
+    if isinstance(policy, JointPolicy):
+        what = f"{goals.single} is the only objective; leave out policy, or name several outputs in goals="
+        raise ValueError(f"policy is {policy!r}, but {what}")
     return policy
 
 
-def check_options_for_several(fit: str, mean: Any) -> None:
-    """Refuse arguments of an Optimizer that several objectives do not have."""
+def of_several_objectives(goals: Goals, aim: Aim, policy: Policy | None, fit: str, mean: Any) -> Policy:
+    """Return the policy of a run with several objectives; refuse arguments that it cannot have."""
+    names = tuple(goals.objectives)
+    if policy is None:
+        policy = EHVI() if aim == "find" and len(names) <= MOST_EXACT else Scalarised()
+    if not isinstance(policy, JointPolicy):
+        what = f"the goals have {', '.join(names)}; give gpmi.EHVI()"
+        raise ValueError(f"policy is {policy!r}, for one objective, but {what}")
+    policy.check(names)
     if fit == "mcmc":
         raise ValueError("fit is 'mcmc', but there are several objectives; give 'map' or 'loo'")
     if mean is not None:
         raise ValueError(
             f"mean is {checks.shown(mean)}, but there are several objectives; leave it out, and subtract it in f"
         )
+    return policy
 
 
 def check_single_objective(goals: Goals) -> None:
@@ -220,34 +231,18 @@ def check_single_objective(goals: Goals) -> None:
         )
 
 
-def check_by_output(goals: Goals, kernel: Any, noise_var: Any) -> None:
-    """Validate a kernel and a noise_var that are given by output."""
-    for argument, given in (("kernel", kernel), ("noise_var", noise_var)) if goals.named else ():
-        for name, value in given.items() if isinstance(given, Mapping) else ():
-            if name not in goals:
-                names = ", ".join(map(repr, goals))
-                raise ValueError(f"{argument} has {checks.shown(name)}, which is not an output; give one of {names}")
-            if argument == "noise_var" and value is not None:
-                checks.variance(f"noise_var[{name!r}]", value)
-            elif argument == "kernel" and not isinstance(value, Kernel | None):
-                remedy = "give a kernel such as gpmi.kernels.RBF(lengthscale=0.3), or None to learn it"
-                raise TypeError(f"kernel[{name!r}] is {checks.shown(value)}; {remedy}")
-
-
-def given_kernel(goals: Goals, kernel: Any) -> Any:
-    """Return the kernel, or kernels by output; None if no objective has a given one."""
-    if not isinstance(kernel, Mapping):
-        return kernel
-    return None if all(kernel.get(name) is None for name in goals.objectives) else kernel
-
-
-def of_single(goals: Goals, given: Any) -> Any:
-    """Return the kernel or noise_var of the single objective, as given or by output; None if there are several."""
-    if not goals.named:
-        return given
-    return None if goals.single is None else _of_output(goals, goals.single, given)
-
-
-def _of_output(goals: Goals, name: str, given: Any) -> Any:
-    """Return the part of an argument for an output: one given as it is counts for every objective."""
-    return given.get(name) if isinstance(given, Mapping) else given if name in goals.objectives else None
+def by_output(goals: Goals, argument: str, given: Any) -> Mapping[str, Any]:
+    """Return a kernel or a noise_var by output, validated. One that is given as it is counts for every objective."""
+    if not isinstance(given, Mapping) or not goals.named:
+        return dict.fromkeys(goals.objectives, given)
+    outputs = set(goals)
+    for name, value in given.items():
+        if name not in outputs:
+            names = ", ".join(map(repr, goals))
+            raise ValueError(f"{argument} has {checks.shown(name)}, which is not an output; give one of {names}")
+        if argument == "noise_var" and value is not None:
+            checks.variance(f"noise_var[{name!r}]", value)
+        elif argument == "kernel" and not isinstance(value, Kernel | None):
+            remedy = "give a kernel such as gpmi.kernels.RBF(lengthscale=0.3), or None to learn it"
+            raise TypeError(f"kernel[{name!r}] is {checks.shown(value)}; {remedy}")
+    return given

@@ -17,7 +17,7 @@ from typing import ClassVar
 from gpmi._support.types import Event
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import ModelSetting
-from gpmi.optimizer.arguments import Arguments, of_single
+from gpmi.optimizer.arguments import Arguments
 from gpmi.optimizer.levels import IGNORED, trust
 from gpmi.trials import Log
 from gpmi.trials.target import at_target
@@ -74,8 +74,7 @@ def rivals_of(arguments: Arguments) -> tuple[Rival, ...]:
     if arguments.levels is not None:
         setting = partial(arguments.output_setting, levels=False)
         rivals.append(TargetAlone(arguments.single_priors(), setting))
-    is_learned = of_single(arguments.goals, arguments.kernel) is None
-    has_turns = arguments.goals.single is not None and is_learned and not rivals and not arguments.earlier.studies
-    if arguments.space.features is not None and has_turns:
+    has_turns = arguments.goals.single is not None and arguments.learns_kernels and not arguments.earlier.studies
+    if arguments.space.features is not None and has_turns and not rivals:
         rivals.append(NamesAlone(arguments.single_priors(features=None), arguments.output_setting))
     return tuple(rivals)
