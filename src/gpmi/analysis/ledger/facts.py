@@ -1,14 +1,14 @@
 """What may be said of a run: a list of facts, and the answer to "can I stop?".
 
 Print, report, page, API, progress and command line arrange these facts and word none of their own. A number that all of
-them shall show is a function here and an entry in `facts_of`.
+them shall show is a function here and an entry in `NUMBERS`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -288,10 +288,9 @@ class RunLedger(ABC):
 def facts_of(ledger: RunLedger, unit: str = "") -> Facts:
     """Return the facts of a run; `unit` is that of a single result. It costs what the draws behind them cost."""
     decision = can_stop(ledger, unit)
+    numbers = [Fact("missing", statistics=ledger.unknown or "")]
     if ledger.unknown is None:
-        numbers = [gain(ledger), step(ledger), ledger.missing_fact(), ledger.noise_fact()]
-    else:
-        numbers = [Fact("chance"), Fact("step"), Fact("missing", statistics=ledger.unknown), Fact("noise")]
+        numbers = [number(ledger) for number in NUMBERS]
     if not ledger.accepted:
         numbers = [replace(fact, text="") for fact in numbers]
     stop = Fact("stop", decision.answer, decision.short, name=QUESTION)
@@ -396,6 +395,15 @@ def gain(ledger: RunLedger) -> Fact:
 def step(ledger: RunLedger) -> Fact:
     """Return the smallest gain that counts. The chance of a gain names it."""
     return Fact("step", ledger.smallest_gain)
+
+
+# What stands behind the answer, in this order. It is called only if the values support a statement.
+NUMBERS: tuple[Callable[[RunLedger], Fact], ...] = (
+    gain,
+    step,
+    lambda ledger: ledger.missing_fact(),
+    lambda ledger: ledger.noise_fact(),
+)
 
 
 def calibrations(ledger: RunLedger) -> list[Fact]:
