@@ -80,7 +80,7 @@ def draw_priors_of(model: Model, observed: Observations, *, open_noise: bool = F
     known: dict[str, Any] = {"known_mean": setting.trend is not None, "preloaded": setting.preloaded}
     priors = setting.priors.draw(model.n, detrended, model.warp, **known, open_noise=open_noise)
     ahead = [posterior.ahead.surprise[1:] for posterior in _posteriors(model, observed, priors, np.ones(len(priors)))]
-    return PriorDraws(priors, _normal_quantiles(np.array(ahead)))
+    return PriorDraws(priors, normal_quantiles(np.array(ahead)))
 
 
 def believed(model: Model, observed: Observations, draws: PriorDraws) -> Belief:
@@ -99,7 +99,7 @@ def _posteriors(
     return tuple(_inflated(prior, setting.trend, values, factor) for prior, factor in pairs)
 
 
-def _normal_quantiles(z: Array) -> Array:
+def normal_quantiles(z: Array) -> Array:
     """Return the normal quantiles of the mean over rows m of P(N(0, 1) < z_ms), (n,); exact far out in both tails."""
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

@@ -86,6 +86,11 @@ class PriorSchedule:
         return self._setting.noise_var is not None and not self._setting.template.unknown
 
     @property
+    def learns_kernel(self) -> bool:
+        """Whether a part of the kernel is learned."""
+        return bool(self._setting.template.unknown)
+
+    @property
     def noise_var(self) -> float | None:
         """The fixed noise variance; None if it is learned."""
         return self._setting.noise_var
