@@ -30,8 +30,8 @@ MISFIT = 6.0  # sd: a value this far from what the others predict is a doubt, wh
 SLIP, FITS = 3.0, 2.0  # sd: so is one beyond SLIP, if a slip of the decimal point explains it, and what was meant fits
 BACK = 2.5  # sd: a doubt that is nearer than this to what later values predict is none
 
-SHIFTS = (10.0, 0.1)  # slips of the decimal point that make a doubt
-SLIPS = (*SHIFTS, -1.0, 100.0, 0.01)  # slips that the question names
+SHIFTS = (10.0,)  # slips of the decimal point that make a doubt: a value ten times too large is a misfit anyway
+SLIPS = (10.0, 0.1, -1.0, 100.0, 0.01)  # slips that the question names
 
 
 @dataclass(frozen=True, eq=False)
