@@ -35,7 +35,7 @@ SLIPS = (10.0, 0.1, -1.0, 100.0, 0.01)  # slips that the question names
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Expected:
     """What other values predict for a value: a mixture of normal distributions of warp(y) with equal weights."""
 
     model: Model  # of the other values; it has the warp
@@ -48,7 +48,7 @@ class Prediction:
         return float(normal_quantiles(((at - self.mu) / self.sd)[:, None])[0])
 
     @cached_property
-    def expected(self) -> tuple[float, float]:
+    def central(self) -> tuple[float, float]:
         """The median and half the width of the central 68 %, in units of y."""
         from scipy.special import ndtri
 
@@ -86,12 +86,12 @@ class Misfit(NamedTuple):
         return f"{rounded(self.y)} is far from what was expected, {expected}; is it right?{asked}"
 
 
-def predicted(setting: ModelSetting, others: Observations, value: Observations) -> Prediction:
+def predicted(setting: ModelSetting, others: Observations, value: Observations) -> Expected:
     """Return what others (n,) predict for a value (1,) at its point, y oriented. Some fits and draws, O(n^3) each."""
     model = Model.after(setting.cleared(), others)
     belief, at = believed(model, others, draw_priors_of(model, others)), warped(value, model.warp)
     moments = np.array([_moments(posterior, at) for posterior in belief.posteriors])
-    return Prediction(model, moments[:, 0], np.sqrt(np.maximum(moments[:, 1], np.finfo(float).tiny)))
+    return Expected(model, moments[:, 0], np.sqrt(np.maximum(moments[:, 1], np.finfo(float).tiny)))
 
 
 def _moments(posterior: Posterior, value: Observations) -> tuple[float, float]:
@@ -109,12 +109,12 @@ def misfit(setting: ModelSetting, others: Observations, value: Observations, sig
     """
     if len(others) < FEWEST or not np.ptp(others.y):  # equal values do not show how much f varies
         return None
-    prediction, y = predicted(setting, others, value), float(value.y[0])
-    (mid, sd), far = prediction.expected, {slip: abs(prediction.z(slip * y)) for slip in SLIPS}
+    expected, y = predicted(setting, others, value), float(value.y[0])
+    (mid, sd), far = expected.central, {slip: abs(expected.z(slip * y)) for slip in SLIPS}
     nearest = min(far, key=lambda slip: far[slip])
     meant = sign * nearest * y if far[nearest] < SLIP else None
     shifted = nearest in SHIFTS and far[nearest] < FITS
-    return Misfit(sign * y, sign * prediction.z(y), sign * mid, sd, meant, shifted)
+    return Misfit(sign * y, sign * expected.z(y), sign * mid, sd, meant, shifted)
 
 
 def judges(priors: PriorSchedule) -> bool:
