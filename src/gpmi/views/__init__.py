@@ -1,1 +1,4 @@
-"""What people look at: figures (Matplotlib) and the HTML report. `run_view` reads the run for both."""
+"""What people look at: `pictures` says what they show, `figures` (Matplotlib) and `html` (the report) draw it.
+
+`run_view` reads the run for both.
+"""

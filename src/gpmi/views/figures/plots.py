@@ -23,18 +23,19 @@ from gpmi.trials.dataframe import names_of
 from gpmi.views.fidelity_view import curves_of
 from gpmi.views.figures.axes import axes_of, value_label
 from gpmi.views.figures.backtest import Backtest, draw_backtest
-from gpmi.views.figures.calibration import draw_calibration, draw_residuals
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import draw_convergence, groups_of
+from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.fidelity import draw_cost, draw_curves
 from gpmi.views.figures.front import draw_front, draw_hypervolume, draw_objective
-from gpmi.views.figures.importance import draw_dependence, draw_importances
 from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
 from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
-from gpmi.views.figures.style import add_panels, figure_of, new_figure, style
+from gpmi.views.figures.style import add_panels, figure_of, label_first_column, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
 from gpmi.views.front_view import complete, pairs_of
+from gpmi.views.pictures import calibration as calibration_pictures
+from gpmi.views.pictures import importance as importance_pictures
 from gpmi.views.run_view import RunView, bounds_of
 
 if TYPE_CHECKING:
@@ -99,10 +100,7 @@ def front(source: Source, *, ax: Axes | None = None) -> Figure:
             panels = [ax]
         for panel, (x, y) in zip(panels, pairs, strict=True):
             draw_front(panel, view, x, y)
-        if ax is None:
-            figure.legend(*_all_labels(panels), ncols=4 if len(pairs) == 1 else 8, loc="outside upper left")
-        else:
-            ax.legend(loc="best")
+        _add_legend(panels, ax, 4 if len(pairs) == 1 else 8)
     return figure_of(panels[0])
 
 
@@ -203,10 +201,7 @@ def curves(source: Source, *, output: str | None = None, ax: Axes | None = None)
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
             draw_curves(panel, view)
-        if ax is None:
-            figure.legend(*_all_labels(panels), ncols=3, loc="outside upper left")
-        else:
-            ax.legend(loc="best")
+        _add_legend(panels, ax, 3)
     return figure_of(panels[0])
 
 
@@ -225,10 +220,7 @@ def cost(source: Source, *, output: str | None = None, ax: Axes | None = None) -
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
             draw_cost(panel, view)
-        if ax is None:
-            figure.legend(*panels[0].get_legend_handles_labels(), ncols=3, loc="outside upper left")
-        else:
-            ax.legend(loc="best")
+        _add_legend(panels, ax, 3)
     return figure_of(panels[0])
 
 
@@ -263,12 +255,13 @@ def importances(source: Source, *, output: str | None = None, ax: Axes | None = 
     found = [_importances(view) for view in views]
     with style():
         if ax is None:
-            figure = new_figure(6.4, (1.1 + 0.45 * len(found[0])) * len(views))
+            figure = new_figure(6.4, 0.3 + (0.8 + 0.45 * len(found[0])) * len(views))
             panels = add_panels(figure, figure.add_gridspec(len(views), 1), len(views))
         else:
             panels = [_ax_of(ax, views)]
-        for panel, view, one in zip(panels, views, found, strict=True):
-            draw_importances(panel, one, axes_of(view.space, 2), value_label(view, "f"))
+        for panel, view, indices in zip(panels, views, found, strict=True):
+            draw(panel, importance_pictures.importances(view, indices))
+        _add_legend(panels, ax, 3)
     return figure_of(panels[0])
 
 
@@ -302,15 +295,12 @@ def partial_dependence(
         else:
             blocks = [[_ax_of(ax, views)]]
         for panels, view, own in zip(blocks, views, found, strict=True):
-            for i, (panel, number) in enumerate(zip(panels, chosen, strict=True)):
-                draw_dependence(panel, view, own.each[number], axes[number])
-                if i:
-                    panel.sharey(panels[0])
-                cell = panel.get_subplotspec()
-                if ax is not None or cell is None or cell.is_first_col():
-                    panel.set_ylabel(value_label(view, "f"))
+            y = importance_pictures.effects(view, [own.each[number] for number in chosen])
+            for panel, number in zip(panels, chosen, strict=True):
+                draw(panel, importance_pictures.dependence(view, axes[number], own.each[number], y))
         if ax is None:
-            figure.legend(*blocks[0][0].get_legend_handles_labels(), ncols=2, loc="outside upper left")
+            label_first_column([panel for panels in blocks for panel in panels])
+        _add_legend(blocks[0], ax, 3)
     return figure_of(blocks[0][0])
 
 
@@ -344,7 +334,9 @@ def calibration(source: Source, *, output: str | None = None, ax: Axes | None = 
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
             assert view.ledger is not None
-            draw_calibration(panel, view.ledger, _residuals_name(view))
+            draw(panel, calibration_pictures.quantiles(view.ledger))
+            panel.set_title(_verdict(view))
+            panel.legend(loc="upper left")
     return figure_of(panels[0])
 
 
@@ -428,7 +420,7 @@ def _draw_run(view: RunView) -> Figure:
         below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))
         for ax, name in zip(below, outputs, strict=True):
             draw_objective(ax, view, name, legend=False)
-        figure.legend(*_all_labels([*above, *below]), ncols=7, loc="outside upper left")
+        _add_legend([*above, *below], None, 7)
     return figure
 
 
@@ -450,10 +442,11 @@ def ledger(source: Source, f: Function | None = None, *, output: str | None = No
         if panels:
             _draw_model(add_panels(figure, grid[0].subgridspec(1, panels), panels), view, _part(f, view), count)
         if view.parent is None:
-            draw_ledger(add_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4), view)
+            *traces, last = add_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4)
+            draw_ledger(traces, view)
+            _draw_residuals(last, view)
         else:
-            assert view.ledger is not None
-            draw_residuals(figure.add_subplot(grid[grid.nrows - 1]), view.ledger, _residuals_name(view), of_belief=True)
+            _draw_residuals(figure.add_subplot(grid[grid.nrows - 1]), view)
     return figure
 
 
@@ -469,14 +462,20 @@ def _draw_front_ledger(view: RunView) -> Figure:
         if has_volume:
             draw_hypervolume(panels[0], view, legend=False)
         for ax, one in zip(panels[has_volume:], view.each_output, strict=True):
-            assert one.ledger is not None
-            draw_residuals(ax, one.ledger, _residuals_name(one), of_belief=True)
-            ax.set_xlabel("values told $t$")
+            _draw_residuals(ax, one)
     return figure
 
 
-def _residuals_name(view: RunView) -> str:
-    return "Residuals / sd" if view.output is None else f"Residuals of {value_label(view)} / sd"
+def _draw_residuals(ax: Axes, view: RunView) -> None:
+    assert view.ledger is not None
+    draw(ax, calibration_pictures.residuals(view.ledger))
+    ax.set_title(_verdict(view))
+
+
+def _verdict(view: RunView) -> str:
+    assert view.ledger is not None
+    name = "Residuals / sd" if view.output is None else f"Residuals of {value_label(view)} / sd"
+    return f"{name}: {view.ledger.calibration.verdict}"
 
 
 def _draw_model(panels: list[Axes], view: RunView, f: Function | None, count: int) -> None:
@@ -543,6 +542,14 @@ def _blocks(figure: Figure, count: int, shape: tuple[int, int], panels: int) -> 
         return [add_panels(figure, figure.add_gridspec(*shape), panels)]
     outer = figure.add_gridspec(count, 1)
     return [add_panels(figure, outer[i].subgridspec(*shape), panels) for i in range(count)]
+
+
+def _add_legend(panels: Sequence[Axes], ax: Axes | None, columns: int) -> None:
+    """Add one legend for all panels above them; into `ax` if it was given."""
+    if ax is None:
+        figure_of(panels[0]).legend(*_all_labels(panels), ncols=columns, loc="outside upper left")
+    else:
+        ax.legend(loc="best")
 
 
 def _all_labels(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:

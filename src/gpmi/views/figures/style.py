@@ -6,6 +6,7 @@ deviation, black is the true function, and vermilion is the recommended point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpmi._support.text import install_command
@@ -33,6 +34,25 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 8.0,
     "figure.constrained_layout.use": True,
+}
+# How the looks of a picture are drawn.
+LINES: dict[str, dict[str, Any]] = {
+    "area": {"color": LIGHT, "linewidth": 7.0},
+    "mean": {"color": BLUE, "linewidth": 1.6},
+    "reference": {"color": GREY, "linewidth": 0.9, "linestyle": (0, (5, 3))},
+    "whisker": {"color": BLACK, "linewidth": 1.0},
+}
+POINTS: dict[str, dict[str, Any]] = {
+    "observed": {"marker": ".", "color": GREY, "markersize": 4.0},
+    "point": {"marker": "o", "color": BLUE, "markersize": 3.5},
+    "value": {"marker": "o", "color": BLUE, "markersize": 4.5},
+    "rug": {"marker": "|", "color": BLUE, "alpha": 0.5, "markersize": 9.0},
+}
+AREAS: dict[str, dict[str, Any]] = {
+    "area": {"color": LIGHT},
+    "likely": {"color": LIGHT, "alpha": 0.45},
+    "bar": {"facecolor": BLUE, "edgecolor": BLUE},
+    "bar-light": {"facecolor": LIGHT, "edgecolor": BLUE},
 }
 
 
@@ -74,6 +94,15 @@ def star() -> dict[str, Any]:
         "zorder": 5,
         "clip_on": False,
     }
+
+
+def label_first_column(panels: Sequence[Axes]) -> None:
+    """Keep the name and the numbers of the y axis on the first panel of each row alone: all have the same."""
+    for ax in panels:
+        cell = ax.get_subplotspec()
+        if cell is not None and not cell.is_first_col():
+            ax.set_ylabel("")
+            ax.tick_params(labelleft=False)
 
 
 def legend_above(ax: Axes) -> None:

@@ -1,4 +1,4 @@
-"""A run value by value: its best value, phi and gamma_hat, and the four panels of its ledger."""
+"""A run value by value: its best value, phi and gamma_hat, and the panels of its ledger."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi.views.figures.axes import value_label
-from gpmi.views.figures.calibration import draw_residuals
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above
 from gpmi.views.run_view import WIDE_RANGE, RunView
 
@@ -47,9 +46,9 @@ def _draw_best(ax: Axes, run: RunView) -> None:
 
 
 def draw_ledger(panels: list[Axes], run: RunView) -> None:
-    """Draw the simple regret's interval, the information, phi_t(x_t) and the residuals after each value."""
+    """Draw the simple regret's interval, the information and phi_t(x_t) after each value."""
     assert run.ledger is not None
-    regret, information, bonus, residuals = panels
+    regret, information, bonus = panels
     for ax in panels:
         label_t(ax, "values told $t$", run.ledger.n)
     _draw_regret(regret, run)
@@ -63,7 +62,6 @@ def draw_ledger(panels: list[Axes], run: RunView) -> None:
     exploited = [(step.t, step.phi) for step in steps if step.phi is not None and step.choice == "exploited"]
     hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLUE, "markersize": 4.0}
     bonus.plot([t for t, _ in exploited], [phi for _, phi in exploited], "o", **hollow)
-    draw_residuals(residuals, run.ledger)
 
 
 def _draw_regret(ax: Axes, run: RunView) -> None:

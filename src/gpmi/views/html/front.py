@@ -128,7 +128,7 @@ def _card(recipe: Recipe, number: int, is_shown: bool) -> Markup:
 # Pictures
 
 
-class Picture(NamedTuple):
+class Pair(NamedTuple):
     """A picture of two objectives, and the meaning of its marks."""
 
     svg: Markup
@@ -145,7 +145,7 @@ def _picture(
     bands: FrontBands | None,
     middle: int | None,
     link: Callable[[Trial], str] | None,
-) -> Picture:
+) -> Pair:
     """Return a picture of two objectives x and y of trials, all of which have both."""
     pair = (goals.objectives[x], goals.objectives[y])
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), pair, strict=True)], axis=1)
@@ -177,7 +177,7 @@ def _picture(
         legend.append((tag("rect", x=0, y=0, width=32, height=16, class_="area"), text))
     legend += [(line(2, 8, 30, 8, "reference"), "the worst that is acceptable")] if worst != [None, None] else []
     desc = f"{len(on_front)} trials on the front and {len(trials) - len(on_front)} others. The tables have the numbers."
-    return Picture(_group(f"{names[0]} and {names[1]}", desc, chart), legend)
+    return Pair(_group(f"{names[0]} and {names[1]}", desc, chart), legend)
 
 
 def _group(title: str, desc: str, chart: Chart) -> Markup:

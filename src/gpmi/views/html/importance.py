@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from gpmi._support.text import round_to_sd, shortened
 from gpmi.analysis.descriptors import descriptor_shares
-from gpmi.analysis.importance import Importance, Importances
+from gpmi.analysis.importance import Importance
 from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
-from gpmi.views.html.svg import LETTER, Chart, Scale, figure, key, line
+from gpmi.views.html.svg import LARGE, drawn
+from gpmi.views.pictures.importance import importances
 from gpmi.views.run_view import RunView
 
-ROW, WIDTH = 32.0, 440.0
+ROW = 32.0  # the height of the bars of a parameter, in pixels
 SHOWN_DESCRIPTORS = 8  # descriptors in a table; our choice
 SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three decimals
 
@@ -58,9 +59,7 @@ def _one(run: RunView) -> Markup | None:
         ["parameter", "alone", "95 %", "together", "95 %"],
         [_row(one) for one in found.ranked],
     )
-    bars = _bars(found, f"Which parameters matter{of}")
-    if run.output is None:
-        return joined(bars, table, *_descriptors(run))
+    bars = drawn(importances(run, found), replace(LARGE, height=ROW * len(found) + LARGE.top + LARGE.bottom))
     return joined(tag("div", bars, table, class_="figures large"), *_descriptors(run))
 
 
@@ -94,35 +93,3 @@ def _row(one: Importance) -> list[Markup]:
         index, least, most = (round_to_sd(v, max(0.25 * (high - low), SMALLEST_SD)) for v in (value, low, high))
         row += [tag("td", index, data_v=exact(value)), tag("td", f"{least} to {most}")]
     return row
-
-
-def _bars(found: Importances, title: str) -> Markup:
-    ranked = found.ranked
-    longest = max(len(shortened(one.name, 20)) for one in ranked)
-    left = min(150.0, 14.0 + LETTER * 1.12 * longest)
-    height = ROW * len(ranked) + 34.0
-    chart = Chart(Scale(0.0, 1.0, left, WIDTH - 16.0), Scale(0.0, 1.0, height - 26.0, 6.0), WIDTH, height)
-    for value, label in chart.x.ticks(5):
-        at = float(chart.x(value))
-        chart.add(line(at, 6.0, at, height - 26.0, "grid"))
-        chart.add(tag("text", label, x=at, y=height - 10.0, class_="tick", text_anchor="middle"))
-    for i, one in enumerate(ranked):
-        top = 8.0 + ROW * i
-        chart.add(tag("text", shortened(one.name, 20), x=left - 8.0, y=top + 17.0, text_anchor="end"))
-        both = ((one.total, one.total_interval, "bar-light", 1.0), (one.first, one.first_interval, "bar", 14.0))
-        for value, interval, class_, down in both:
-            x0, x1 = float(chart.x(0.0)), float(chart.x(value))
-            chart.add(tag("rect", x=x0, y=top + down, width=max(x1 - x0, 0.5), height=11.0, class_=class_))
-            low, high = (float(at) for at in chart.x(np.array(interval)))
-            middle = top + down + 5.5
-            chart.add(line(low, middle, high, middle, "whisker"))
-            chart.add(
-                line(low, middle - 3, low, middle + 3, "whisker"), line(high, middle - 3, high, middle + 3, "whisker")
-            )
-    desc = "; ".join(f"{one.name}: {one.first:.2f} alone, {one.total:.2f} together" for one in ranked[:8])
-    marks = [
-        (tag("rect", x=2, y=3, width=28, height=10, class_="bar-light"), "together with others (total)"),
-        (tag("rect", x=2, y=3, width=28, height=10, class_="bar"), "alone (first order)"),
-        (line(2, 8, 30, 8, "whisker"), "95 % interval"),
-    ]
-    return figure(chart.svg(title, desc), key(*marks))

@@ -16,8 +16,10 @@ from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space.axes import Axis
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
+from gpmi.views.pictures.picture import Band, Level, Line, Mark, Note, Picture, Points, Ruler, Spans, Stripe
 
 LETTER = 6.2  # approximate width of a letter at 11 pixels
+MAX_LEFT = 150.0  # pixels for the names at a y axis, at most
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Scale:
     log: bool = False
     named: tuple[tuple[float, str], ...] | None = None
     whole: bool = False
+
+    @staticmethod
+    def of(ruler: Ruler, begin: float, end: float) -> Scale:
+        """Return the scale of an axis of a picture."""
+        return Scale(ruler.lo, ruler.hi, begin, end, ruler.log, ruler.named or None, ruler.whole)
 
     def __call__(self, values: Array | Sequence[float] | float) -> Array:
         """Return where values lie, in pixels. Values beyond the ends are drawn at the ends."""
@@ -53,8 +60,8 @@ class Scale:
 
 def margin(y: Scale, least: float) -> float:
     """Return the space needed to the left of a chart for the name and the numbers of its y axis."""
-    longest = 0 if y.named is not None else max((len(label) for _, label in y.ticks(5)), default=0)
-    return max(least, 24.0 + LETTER * longest)
+    longest = max((len(label) for _, label in y.named or y.ticks(5)), default=0)
+    return max(least, min(24.0 + LETTER * longest, MAX_LEFT))
 
 
 def scale_of(axis: Axis, begin: float, end: float) -> Scale:
@@ -170,6 +177,29 @@ def star(x: float, y: float, class_: str = "star", size: float = 7.0) -> Markup:
     return tag("polygon", points=points_of(x + radii * np.cos(angles), y + radii * np.sin(angles)), class_=class_)
 
 
+def box(x: Array, y: Array, class_: str) -> Markup:
+    """Return a rectangle between two places of x and two of y."""
+    width, height = max(0.5, float(np.ptp(x))), max(0.5, float(np.ptp(y)))
+    return tag("rect", x=float(x.min()), y=float(y.min()), width=width, height=height, class_=class_)
+
+
+def points(x: Array, y: Array, look: str) -> Markup:
+    """Return marks at places."""
+    match look:
+        case "failed":
+            return crosses(x, y, look, 2.5)
+        case "star":
+            return joined(*(star(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
+        case "ring":
+            return ringed(x, y)
+        case "rug":
+            ticks = "".join(f"M{_pair(a, b)}v-7" for a, b in zip(x, y, strict=True) if np.isfinite(a))
+            return tag("path", d=ticks, class_=look)
+        case "value":
+            return dots(x, y, "point", 3.0)
+    return dots(x, y, look)
+
+
 def text(x: float, y: float, content: str, class_: str | None = None, anchor: str | None = None) -> Markup:
     return tag("text", content, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
 
@@ -250,3 +280,94 @@ def key(*entries: tuple[Markup, str]) -> Markup:
     """Return the legend: a list of marks with their meanings."""
     items = [tag("li", tag("svg", mark, viewBox="0 0 32 16", aria_hidden="true"), meaning) for mark, meaning in entries]
     return tag("ul", items, class_="key")
+
+
+# Pictures
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a picture in pixels, with what is left around its axes for ticks and names."""
+
+    width: float
+    height: float
+    left: float = 58.0  # at least
+    right: float = 12.0
+    top: float = 8.0
+    bottom: float = 42.0
+
+
+SMALL, LARGE = Size(320.0, 230.0), Size(440.0, 230.0)
+
+
+def drawn(picture: Picture, size: Size = LARGE, *, legend: bool = True) -> Markup:
+    """Return a picture as a figure, with its caption and its legend."""
+    chart = chart_of(picture, size)
+    words = (picture.caption, legend_of(picture) if legend else "")
+    return figure(chart.svg(picture.title, picture.words), *(part for part in words if part))
+
+
+def chart_of(picture: Picture, size: Size) -> Chart:
+    """Return the axes of a picture with its marks. Stripes lie behind the grid."""
+    y = Scale.of(picture.y, size.height - size.bottom, size.top)
+    chart = Chart(Scale.of(picture.x, margin(y, size.left), size.width - size.right), y, size.width, size.height)
+    chart.add(*(_shape(chart, mark) for mark in picture.marks if isinstance(mark, Stripe)))
+    chart.axes(picture.x.title, picture.y.title)
+    chart.add(*(_shape(chart, mark) for mark in picture.marks if not isinstance(mark, Stripe)))
+    return chart
+
+
+def legend_of(*pictures: Picture) -> Markup:
+    """Return the marks of pictures that have a label, each label once."""
+    marks = {mark.label: _sample(mark) for picture in pictures for mark in picture.marks[::-1] if mark.label}
+    return key(*((sample, label) for label, sample in reversed(marks.items()))) if marks else Markup("")
+
+
+def _shape(chart: Chart, mark: Mark) -> Markup:
+    """Return a mark in the pixels of a chart."""
+    x, y = chart.x, chart.y
+    match mark:
+        case Line():
+            return (steps if mark.steps else polyline)(x(mark.x), y(mark.y), mark.look)
+        case Band():
+            return band(x(mark.x), y(mark.low), y(mark.high))
+        case Points():
+            return points(x(mark.x), y(mark.y), mark.look)
+        case Spans():
+            return _spans(chart, mark)
+        case Level(at, "x"):
+            return line(float(x(at)), y.end, float(x(at)), y.begin, mark.look)
+        case Level(at):
+            return line(x.begin, float(y(at)), x.end, float(y(at)), mark.look)
+        case Stripe(low, high, "x"):
+            return box(x([low, high]), np.array([y.begin, y.end]), mark.look)
+        case Stripe(low, high):
+            return box(np.array([x.begin, x.end]), y([low, high]), mark.look)
+        case Note():
+            return text(0.5 * (x.begin + x.end), 0.5 * (y.begin + y.end), mark.text, mark.look, "middle")
+
+
+def _spans(chart: Chart, mark: Spans) -> Markup:
+    values, places = (chart.x, chart.y) if mark.lie else (chart.y, chart.x)
+    half = 0.5 * abs(float(places(mark.width) - places(0.0))) if mark.width else 3.0
+    parts = []
+    for at, low, high in np.stack([places(mark.at), values(mark.low), values(mark.high)], axis=1).tolist():
+        if mark.look == "whisker":
+            ends = [(low, at - half, low, at + half), (low, at, high, at), (high, at - half, high, at + half)]
+            parts += [line(*(end if mark.lie else (end[1], end[0], end[3], end[2])), mark.look) for end in ends]
+        elif np.isfinite(at + low + high):
+            sides = np.array([low, high]), np.array([at - half, at + half])
+            parts.append(box(*(sides if mark.lie else sides[::-1]), mark.look))
+    return joined(*parts)
+
+
+def _sample(mark: Mark) -> Markup:
+    """Return what a mark looks like in a legend."""
+    match mark:
+        case Points():
+            return points(np.array([16.0]), np.array([8.0]), mark.look)
+        case Line() | Level() | Spans(look="whisker"):
+            return line(2, 8, 30, 8, mark.look)
+        case Spans():
+            return box(np.array([2.0, 30.0]), np.array([3.0, 13.0]), mark.look)
+    return box(np.array([0.0, 32.0]), np.array([0.0, 16.0]), mark.look)

@@ -1,0 +1,77 @@
+"""Draws a picture into axes of Matplotlib. `style` has the colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpmi.views.figures.style import AREAS, GREY, LINES, POINTS, without_math
+from gpmi.views.pictures.picture import Band, Level, Line, Mark, Note, Picture, Points, Ruler, Side, Spans, Stripe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw(ax: Axes, picture: Picture) -> None:
+    """Draw the marks of a picture and its axes. Labels are for a legend, which the caller adds."""
+    for order, mark in enumerate(picture.marks):
+        _draw_mark(ax, mark, 2.0 + 0.01 * order)
+    set_axis(ax, picture.x, "x")
+    set_axis(ax, picture.y, "y")
+    ax.grid(True)
+
+
+def set_axis(ax: Axes, ruler: Ruler, side: Side) -> None:
+    """Set the title, the scale and the ticks of an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    change = ax.set_xlabel, ax.set_xscale, ax.set_xlim, ax.xaxis
+    label, scale, limits, ticks = change if side == "x" else (ax.set_ylabel, ax.set_yscale, ax.set_ylim, ax.yaxis)
+    label(without_math(ruler.title))
+    if ruler.log:
+        scale("log")
+    limits(ruler.lo, ruler.hi)
+    if ruler.named:
+        ticks.set_ticks([value for value, _ in ruler.named], [without_math(name) for _, name in ruler.named])
+    elif ruler.whole and not ruler.log:
+        ticks.set_major_locator(MaxNLocator(6, integer=True))
+
+
+def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
+    label = without_math(mark.label) or None
+    match mark:
+        case Line():
+            form = "steps-post" if mark.steps else "default"
+            ax.plot(mark.x, mark.y, drawstyle=form, label=label, zorder=order, **LINES[mark.look])
+        case Band():
+            ax.fill_between(mark.x, mark.low, mark.high, label=label, zorder=order, linewidth=0.0, **AREAS[mark.look])
+        case Points():
+            ax.plot(mark.x, mark.y, linestyle="none", label=label, zorder=order, **POINTS[mark.look])
+        case Level(side="x"):
+            ax.axvline(mark.at, label=label, zorder=order, **LINES[mark.look])
+        case Level():
+            ax.axhline(mark.at, label=label, zorder=order, **LINES[mark.look])
+        case Stripe(side="x"):
+            ax.axvspan(mark.low, mark.high, label=label, zorder=0.0, linewidth=0.0, **AREAS[mark.look])
+        case Stripe():
+            ax.axhspan(mark.low, mark.high, label=label, zorder=0.0, linewidth=0.0, **AREAS[mark.look])
+        case Spans():
+            _draw_spans(ax, mark, label, order)
+        case Note():
+            ax.text(0.5, 0.5, mark.text, color=GREY, ha="center", transform=ax.transAxes)
+
+
+def _draw_spans(ax: Axes, mark: Spans, label: str | None, order: float) -> None:
+    """Draw bars if they have a width, otherwise lines as thick as the look is."""
+    if mark.width:
+        (ax.barh if mark.lie else ax.bar)(
+            mark.at, mark.high - mark.low, mark.width, mark.low, label=label, zorder=order, **AREAS[mark.look]
+        )
+        return
+    middle, half = 0.5 * (mark.low + mark.high), 0.5 * np.abs(mark.high - mark.low)
+    places: dict[str, Any] = (
+        {"x": middle, "y": mark.at, "xerr": half} if mark.lie else {"x": mark.at, "y": middle, "yerr": half}
+    )
+    look = LINES[mark.look]
+    ax.errorbar(**places, fmt="none", ecolor=look["color"], elinewidth=look["linewidth"], label=label, zorder=order)
