@@ -874,7 +874,7 @@ class Histories(RuleBasedStateMachine):
     def model(self, log: Log) -> Model:
         observed = log.observed
         oriented = replace(observed, y=self.opt._arguments.orientation.values(observed.y))
-        return Model.after(self.opt._arguments.setting, oriented).with_outcomes(log.outcomes)
+        return Model.after(self.opt._strategy.setting(log), oriented).with_outcomes(log.outcomes)
 
     def excluded(self, trials: tuple[Trial, ...]) -> Any:
         rows = self.opt.space.rows

@@ -272,16 +272,16 @@ def test_a_bad_csv_file_is_refused_with_the_line(tmp_path: Path, content: str | 
 
 
 def test_every_second_query_is_chosen_by_a_model_of_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpmi.optimizer import optimizer
+    from gpmi.optimizer import single
 
     described: list[tuple[int, bool]] = []
-    choose = optimizer.from_policy
+    choose = single.from_policy
 
     def watched(model: Any, policy: Any, log: Any, *rest: Any, **options: Any) -> Any:
         described.append((len(log), isinstance(model.posterior.kernel, Mapped)))
         return choose(model, policy, log, *rest, **options)
 
-    monkeypatch.setattr(optimizer, "from_policy", watched)
+    monkeypatch.setattr(single, "from_policy", watched)
     options = list("ABCDEFGH")
     table = [[float(i), float(i * i % 7)] for i in range(len(options))]
     opt = gpmi.Optimizer({"s": gpmi.Choice(options, features=table), "t": (0.0, 1.0)}, seed=0)
