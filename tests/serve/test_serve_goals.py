@@ -16,7 +16,7 @@ from waiting import wait_until
 import gpmi
 from gpmi.serve import model_worker
 from gpmi.serve.cell_parsing import parse_table
-from gpmi.serve.output_fields import outputs_of, typed_cells
+from gpmi.serve.output_fields import outputs_of
 from gpmi.serve.study_form import goals_of
 from gpmi.storage.errors import Unavailable
 from gpmi.trials.goals import MAXIMISE, Goals
@@ -298,8 +298,8 @@ def test_pasted_columns_are_read_by_order_or_by_name() -> None:
 def test_only_cells_of_outputs_are_read() -> None:
     some = outputs_of(Goals.of({"a": "max", "b": "min"}))
     data = {"y-3-1": "5", "y-3": "6", "y-3-2": "7", "y-03-1": "8", "y-3-01": "9", "y-٣-1": "1", "why-3": "x"}
-    assert typed_cells(data, some) == {(3, 1): "5"}
-    assert typed_cells(data, outputs_of(MAXIMISE)) == {(3, 0): "6"}
+    assert some.typed_cells(data) == {(3, 1): "5"}
+    assert outputs_of(MAXIMISE).typed_cells(data) == {(3, 0): "6"}
 
 
 def test_a_measurement_of_ones_own_has_a_field_for_each_output(client: Any) -> None:

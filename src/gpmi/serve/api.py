@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
@@ -30,8 +30,6 @@ from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Details, Trial
-from gpmi.trials.goals import Goals
-from gpmi.trials.outcomes import OUTPUTS
 
 MAX_PAGE = 1000  # trials in one answer; our choice
 DETAILS = tuple(Details.__annotations__)  # what may accompany a value
@@ -58,22 +56,17 @@ def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
     suggested = session.reader.optimizer.log.suggested.get(trial.number)
     payload["suggested"] = None if suggested is None else point_to_json(session.space, suggested)
     payload["notes"] = [
-        {"text": one.text, "who": one.who, "files": list(one.files), "did": one.did, "time": one.time}
-        for one in session.reader.optimizer.log.annotations.get(trial.number, ())
+        {"text": note.text, "who": note.who, "files": list(note.files), "did": note.did, "time": note.time}
+        for note in session.reader.optimizer.log.annotations.get(trial.number, ())
     ]
     for name in FLOAT_FIELDS:
         value = getattr(trial, name)
         payload[name] = value if value is not None and math.isfinite(value) else None
-    if (goals := session.goals).named:
-        payload |= {name: dict(getattr(trial, name)) for name in OUTPUTS}
-        payload["outputs_before"] = None if trial.outputs_before is None else dict(trial.outputs_before)
-        payload |= {"unmet": list(trial.unmet), "missing": [name for name in goals if name not in trial.outputs]}
-    if session.space.fidelity is not None:
-        payload["curve"] = [
-            {"step": step, **({"outputs": dict(y)} if isinstance(y, Mapping) else {"y": y})}
-            for step, y, _ in trial.curve
-        ]
-    return payload
+    return {
+        **payload,
+        **session.outputs.trial_json(trial),
+        **session.evaluations.trial_json(trial, session.outputs),
+    }
 
 
 def _label(trial: Trial) -> Any:
@@ -124,28 +117,17 @@ def _measurement(session: Session, body: dict[str, Any]) -> tuple[Any, dict[str,
 
     In JSON a whole number may be written as 1.0.
     """
-    more = {name: body[name] for name in DETAILS if name in body}
-    if "repeats" in more:
-        more["repeats"] = whole("repeats", more["repeats"], 1)
-    goals = session.goals
-    if not goals.named:
-        if "outputs" in body:
-            raise ValueError(f"outputs is {checks.shown(body['outputs'])}, but the study has no goals; give y")
-        if "y" not in body:
-            raise ValueError("y is missing; give it")
-        y: Any = checks.number("y", body["y"])
-    else:
-        if "y" in body or "outputs" not in body:
-            given = f"y is {checks.shown(body['y'])}" if "y" in body else "outputs is missing"
-            raise ValueError(f"{given}; the study has goals, so give outputs, an object with {', '.join(goals)}")
-        y = goals.checked(body["outputs"])
-    session.reader.optimizer.outcome_of(y, **more)
-    return y, more
+    details = {name: body[name] for name in DETAILS if name in body}
+    if "repeats" in details:
+        details["repeats"] = whole("repeats", details["repeats"], 1)
+    y = session.outputs.read_json(body)
+    session.check(y, details)
+    return y, details
 
 
 def _point(space: Space, x: Any) -> Point:
     """Return the point that a JSON value describes."""
-    if isinstance(x, dict) or (isinstance(x, list) and all(isinstance(one, int | float) for one in x)):
+    if isinstance(x, dict) or (isinstance(x, list) and all(isinstance(value, int | float) for value in x)):
         return space.canonical(x)
     raise ValueError(f"x is {checks.shown(x)}; give an object of parameters, or a list of numbers")
 
@@ -221,12 +203,12 @@ async def tell(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", "x", "y", "outputs", *DETAILS, "again")
     if ("number" in body) == ("x" in body):
         raise ValueError("give either the number of a trial, or a point as x")
-    y, more = _measurement(session, body)
+    y, details = _measurement(session, body)
     if "x" in body:
         point = _point(session.space, body["x"])
-        return await _stored(session, await run_in_threadpool(session.observe, point, y, **more))
+        return await _stored(session, await run_in_threadpool(session.observe, point, y, **details))
     number, again = whole("number", body["number"]), _flag("again", body.get("again", False))
-    return await _stored(session, await run_in_threadpool(lambda: session.tell(number, y, again=again, **more)))
+    return await _stored(session, await run_in_threadpool(lambda: session.tell(number, y, again=again, **details)))
 
 
 @json_endpoint
@@ -236,7 +218,7 @@ async def report(request: Request, session: Session) -> Any:
     number, step = whole("number", body["number"]), whole("step", body["step"], 1)
     y, _ = _measurement(session, body)
     answer, trial = await run_in_threadpool(session.report, number, step, y)
-    stored = any(one.step == step for one in trial.curve)  # otherwise it is in a file, because of the database
+    stored = step in [reported.step for reported in trial.curve]  # otherwise it is in a file, because of the database
     return JSONResponse({"answer": answer, "trial": trial_to_json(session, trial)}, 200 if stored else 202)
 
 
@@ -251,8 +233,8 @@ async def fail(request: Request, session: Session) -> Any:
 @json_endpoint
 async def correct(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", "y", "outputs", *DETAILS, required=("number",))
-    number, (y, more) = whole("number", body["number"]), _measurement(session, body)
-    return {"trial": trial_to_json(session, await run_in_threadpool(session.correct, number, y, **more))}
+    number, (y, details) = whole("number", body["number"]), _measurement(session, body)
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.correct, number, y, **details))}
 
 
 @json_endpoint
@@ -283,8 +265,8 @@ async def annotate(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", "text", "who", "files", required=("number",))
     number = whole("number", body["number"])
     await run_in_threadpool(session.trial, number)  # 404 if there is none
-    more = {name: body[name] for name in ("who", "files") if name in body}
-    await run_in_threadpool(lambda: session.annotate(number, body.get("text", ""), **more))
+    beside = {name: body[name] for name in ("who", "files") if name in body}
+    await run_in_threadpool(lambda: session.annotate(number, body.get("text", ""), **beside))
     return {"trial": trial_to_json(session, await run_in_threadpool(session.trial, number))}
 
 
@@ -292,7 +274,7 @@ async def annotate(request: Request, session: Session) -> Any:
 async def choose(request: Request, session: Session) -> Any:
     """Return the best predicted point under conditions. It changes nothing, but its arguments need a body."""
     body = await body_of(request, "output", "direction", "where", "confidence", required=("output", "direction"))
-    goals = _goals(session)
+    goals = session.outputs.checked_goals()
     where = body.get("where", {})
     if not isinstance(where, dict):
         raise ValueError(f"where is {checks.shown(where)}; give an object such as {{'yield': '>= 70'}}")
@@ -302,22 +284,15 @@ async def choose(request: Request, session: Session) -> Any:
     if direction not in ("max", "min", "match"):
         raise ValueError(f"direction is {checks.shown(direction)}; give 'max', 'min', or 'match' for a target")
     confidence = checks.probability("confidence", body.get("confidence", CONFIDENCE))
-    found = await run_in_threadpool(session.choose, output, direction, where, confidence)
-    trial = None if found.trial is None else await run_in_threadpool(session.trial, found.trial)
+    chosen = await run_in_threadpool(session.choose, output, direction, where, confidence)
+    trial = None if chosen.trial is None else await run_in_threadpool(session.trial, chosen.trial)
     return {
-        "x": point_to_json(session.space, found.x),
-        "outputs": {name: {"mean": mean, "sd": sd} for name, (mean, sd) in found.outputs.items()},
-        "probability": found.probability,
+        "x": point_to_json(session.space, chosen.x),
+        "outputs": {name: {"mean": mean, "sd": sd} for name, (mean, sd) in chosen.outputs.items()},
+        "probability": chosen.probability,
         "trial": None if trial is None else trial_to_json(session, trial),
-        "note": found.note,
+        "note": chosen.note,
     }
-
-
-def _goals(session: Session) -> Goals:
-    """Return the goals of a study; refuse a study without."""
-    if not session.goals.named:
-        raise ValueError("the study has no goals, so it has no front; /api/best and /api/recommend are about its y")
-    return session.goals
 
 
 @json_endpoint
@@ -348,21 +323,10 @@ async def about(request: Request, session: Session) -> Any:
             "goal": session.goal,
             "budget": snapshot.budget,
         },
-        **({} if not session.goals.named else {"goals": session.goals.to_json()}),
-        **_fidelity(session.space),
+        **session.outputs.goals_json(),
+        **session.evaluations.study_json(),
         **{"parameters": parameters, "trials": counts, "seq": snapshot.seq},
     }
-
-
-def _fidelity(space: Space) -> dict[str, Any]:
-    """Return the fidelity of a space: its name, and its levels with their costs or its steps. Nothing without one."""
-    if (found := space.fidelity) is None:
-        return {}
-    own = found.fidelity
-    if own.has_steps:
-        return {"fidelity": {"name": found.name, "first": own.labels[0], "last": own.target}}
-    levels = [{"level": label, "cost": None if own.learns_costs else own.cost_of(label)} for label in own.labels]
-    return {"fidelity": {"name": found.name, "levels": levels}}
 
 
 def _plain(option: Any) -> Any:
@@ -377,10 +341,10 @@ async def trials(request: Request, session: Session) -> Any:
     if status is not None and status not in STATUSES:
         raise ValueError(f"status is {checks.shown(status)}; give one of {', '.join(STATUSES)}")
     snapshot = await run_in_threadpool(session.snapshot)
-    found = [trial for trial in snapshot.trials if status is None or trial.status == status]
+    listed = [trial for trial in snapshot.trials if status is None or trial.status == status]
     return {
-        **{"seq": snapshot.seq, "total": len(found), "offset": offset},
-        "trials": [trial_to_json(session, trial) for trial in found[offset : offset + limit]],
+        **{"seq": snapshot.seq, "total": len(listed), "offset": offset},
+        "trials": [trial_to_json(session, trial) for trial in listed[offset : offset + limit]],
     }
 
 
@@ -395,10 +359,10 @@ async def best(request: Request, session: Session) -> Any:
 
 @json_endpoint
 async def front(request: Request, session: Session) -> Any:
-    _goals(session)
+    session.outputs.checked_goals()
     seq = await run_in_threadpool(session.seq)
-    found = await run_in_threadpool(session.front)
-    return {"seq": seq, "trials": [trial_to_json(session, trial) for trial in found]}
+    trials_on_front = await run_in_threadpool(session.front)
+    return {"seq": seq, "trials": [trial_to_json(session, trial) for trial in trials_on_front]}
 
 
 @json_endpoint
@@ -418,8 +382,8 @@ async def summary(request: Request, session: Session) -> Any:
     live = state_of(request).live(session)
     live.note_seq(await run_in_threadpool(session.seq))
     now = live.up_to_date()
-    known = None if live.summary is None else live.summary[1].to_json()
-    return {"now": now, "seq": live.state["known"], "known": known}
+    computed = None if live.summary is None else live.summary[1].to_json()
+    return {"now": now, "seq": live.state["known"], "known": computed}
 
 
 @json_endpoint
@@ -435,10 +399,10 @@ async def events(request: Request, session: Session) -> Any:
 
 async def studies(request: Request) -> Response:
     try:
-        found = await run_in_threadpool(state_of(request).catalogue.studies)
+        listed = await run_in_threadpool(state_of(request).catalogue.studies)
     except StudyError as error:
         return JSONResponse({"error": str(error)}, 503)
-    return JSONResponse({"studies": [{"study": one.slug, "name": one.name, "title": one.title} for one in found]})
+    return JSONResponse({"studies": [{"study": each.slug, "name": each.name, "title": each.title} for each in listed]})
 
 
 async def openapi(request: Request) -> Response:

@@ -46,8 +46,8 @@ class ConflictingInput:
         failed = next((cell for cell in cells.values() if cell.failed), None)
         if failed is not None:
             return ConflictingInput(conflict, action="fail", why=failed.why or "", beside=beside or {})
-        known = {index: typed[index] for index, cell in cells.items() if not cell.empty}
-        return ConflictingInput(conflict, known, beside=beside or {})
+        entered = {index: typed[index] for index, cell in cells.items() if not cell.empty}
+        return ConflictingInput(conflict, entered, beside=beside or {})
 
 
 def conflict_body(
@@ -63,7 +63,7 @@ def conflict_body(
         request,
         f"/study/{session.slug}/results",
         tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses: decides nothing
-        [_conflict_card(one, session) for one in conflicts],
+        [_conflict_card(entry, session) for entry in conflicts],
         [cells, tag("p", tag("button", "Save results", class_="main"))] if cells else None,
         [hidden(name, text) for name, text in rejected.beside.items()],
         hidden(WHO, rejected.who or ""),
@@ -76,16 +76,15 @@ def _first_entry(session: Session, trial: Trial) -> str | None:
     corrected = trial.y_before is not None or trial.outputs_before is not None
     deeds = {"told": ("corrected",) if corrected else ("told",), "retracted": ("forgotten", "retracted")}
     signed = [
-        one
-        for one in session.annotations(trial.number)
-        if one.who and one.did in deeds.get(trial.status, (trial.status,))
+        remark
+        for remark in session.annotations(trial.number)
+        if remark.who and remark.did in deeds.get(trial.status, (trial.status,))
     ]
     if not signed:
         return None
     last = signed[-1]
-    values = [one.format(trial) for one in session.outputs if one.value(trial) is not None]
-    units = [one.unit for one in session.outputs if one.value(trial) is not None]
-    shown = " and ".join(f"{value} {unit}".strip() for value, unit in zip(values, units, strict=True))
+    measured = [output for output in session.outputs if output.value(trial) is not None]
+    shown = " and ".join(f"{output.format(trial)} {output.unit}".strip() for output in measured)
     what = FIRST[last.did].format(number=trial.number, values=shown or "a result")
     why = f": {trial.why}" if trial.why and trial.status == "failed" else ""
     return f"{last.who} {what} {format_moment(last.time)}{why}"
@@ -96,10 +95,10 @@ def _conflict_card(entry: ConflictingInput, session: Session) -> Markup:
     has_outcome, choices = trial.status in ("told", "failed"), dict[str, str]()
     if entry.typed:
         controls = {outputs[index]: text for index, text in entry.typed.items()}
-        entered = joined(*(_typed_again(one, trial.number, text) for one, text in controls.items()))
+        entered = joined(*(_typed_again(output, trial.number, text) for output, text in controls.items()))
         choices["again"] = "Keep both: it was measured twice" if has_outcome else "Add it: it was measured"
         choices |= {"correct": "Replace it with what I typed"} if has_outcome else {}
-        if trial.status == "told" and (lacking := [one.title for one in controls if one.value(trial) is None]):
+        if trial.status == "told" and (lacking := [output.title for output in controls if output.value(trial) is None]):
             choices["add"] = f"Keep it, and add only {' and '.join(lacking)}"
     elif not entry.action:
         entered = tag("p", f"You entered other values: {', '.join(used_words(entry.beside))}. Nothing was changed.")
@@ -110,7 +109,8 @@ def _conflict_card(entry: ConflictingInput, session: Session) -> Markup:
         entered = joined(tag("p", f"You entered: {ENTERED[entry.action]}{why}. Nothing was changed."), along)
         choices |= {"retract": "Retract its value"} if entry.action == "fail" and trial.status == "told" else {}
     choices["leave"] = "Leave it as it is"
-    buttons = [tag("button", text, name=one, value=str(trial.number), class_="second") for one, text in choices.items()]
+    number = str(trial.number)
+    buttons = [tag("button", text, name=choice, value=number, class_="second") for choice, text in choices.items()]
     heading = tag("h2", _first_entry(session, trial) or str(entry.conflict))
     beside = [hidden(name, text) for name, text in entry.beside.items()]
     used = used_words(entry.beside) if entry.typed else []
@@ -120,8 +120,7 @@ def _conflict_card(entry: ConflictingInput, session: Session) -> Markup:
 
 def _typed_again(output: OutputField, number: int, text: str) -> Markup:
     name = output.control(number)
-    label = "You typed" if output.name is None else f"You typed for {output.title}"
-    return labelled(label, tag("input", type="text", name=name, value=text, id=name))
+    return labelled(output.typed_again, tag("input", type="text", name=name, value=text, id=name))
 
 
 def _rejected_cell(output: OutputField, number: int, rejected: InvalidInput) -> Markup:

@@ -21,11 +21,10 @@ from starlette.routing import Route
 from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
 from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, remember_name, typed_beside
-from gpmi.serve.cell_parsing import parse_column, parse_table
 from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
 from gpmi.serve.form_words import in_form_words
 from gpmi.serve.front_page import ChoiceInput, choice_of
-from gpmi.serve.output_fields import Cell, measurement_of, outputs_of, typed_cells
+from gpmi.serve.output_fields import Cell, outputs_of
 from gpmi.serve.page_layout import Refusal, full_page, message_page, nothing_saved, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page, trial_number
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
@@ -138,8 +137,8 @@ async def _session(request: Request) -> Session:
 async def save_results(request: Request, data: FormData) -> Response:
     """Save the results of any number of trials, typed or pasted, and perhaps an action for one of them."""
     session = await _session(request)
-    cells = typed_cells(data, session.outputs)
-    order = [int(one) for one in data.get("order", "").split(",") if re.fullmatch(r"[0-9]{1,9}", one)]
+    cells = session.outputs.typed_cells(data)
+    order = [int(number) for number in data.get("order", "").split(",") if re.fullmatch(r"[0-9]{1,9}", number)]
     unused = ""  # why the pasted column was left out: what was typed is saved without it
     try:
         pasted = await _pasted(session, data.get("pasted", ""), order)
@@ -161,7 +160,7 @@ async def save_results(request: Request, data: FormData) -> Response:
     submission = Submission(session, data)
     for number in dict.fromkeys([*(number for number, _ in cells), *numbers_beside(data)]):
         if number not in (pressed.get("leave"), pressed.get("retract")):
-            typed = {index: text for (one, index), text in cells.items() if one == number}
+            typed = {index: text for (trial, index), text in cells.items() if trial == number}
             meaning = next((name for name in ("again", "correct", "add") if number == pressed.get(name)), "tell")
             await submission.save_row(number, typed, meaning)
     for action in ACTIONS:
@@ -174,11 +173,8 @@ async def _pasted(session: Session, text: str, order: list[int]) -> dict[Cell, s
     """Return the cells of pasted columns."""
     if not text.strip():
         return {}
-    if not session.goals.named:
-        return {(number, 0): cell for number, cell in parse_column(text, order, session.outputs[0].unit).items()}
     snapshot = await run_in_threadpool(session.snapshot)
-    known = [*order, *(trial.number for trial in snapshot.incomplete if trial.number not in order)]
-    return parse_table(text, known, list(session.goals), [one.unit for one in session.outputs])
+    return session.outputs.pasted(text, order, snapshot.incomplete)
 
 
 async def _answer(request: Request, session: Session, submission: Submission, unused: str) -> Response:
@@ -226,7 +222,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
             raise ValueError("There is no result; give a number")
         question(session, cells, data, "own-result", "“Add it”")
         at = "own"
-        y, bars = measurement_of(session.outputs, cells)
+        y, bars = session.outputs.read(cells)
         named = isinstance(session.fields[0].key, str)
         x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
         trial = await run_in_threadpool(lambda: session.observe(x, y, **bars))
@@ -234,7 +230,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
     except (ValueError, TypeError) as error:
         problem, questioned = problem_of(error), error.questioned if isinstance(error, Doubt) else {}
         refusal = nothing_saved(problem, at)
-        rejected = InvalidInput(own=data, own_problem=problem, own_questioned=questioned, refusal=refusal)
+        rejected = InvalidInput(added=data, added_problem=problem, added_questioned=questioned, refusal=refusal)
         return await show_study(request, session, rejected, 400)
     notes = [f"{cell.note}." for cell in cells.values() if cell.note]
     return _redirect(request, session, [f"Added as trial {trial.number}.", *notes, *warnings_of(session, trial)])
@@ -244,7 +240,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
 async def update_trial(request: Request, data: FormData) -> Response:
     """Handle a form on the page of one trial."""
     session, number, action = await _session(request), trial_number(request), data.get("word", "")
-    typed = {one.index: data.get(f"y{one.suffix}", "") for one in session.outputs}
+    typed = {output.index: data.get(f"y{output.suffix}", "") for output in session.outputs}
     try:
         messages = await run_in_threadpool(_update, session, number, action, data)
     except Conflict as conflict:
@@ -310,7 +306,7 @@ def _report(session: Session, number: int, data: FormData) -> list[str]:
     cells = parsed(session, data, "y")
     if not cells or any(cell.y is None for cell in cells.values()):
         raise ValueError("There is no value at this step; give a number")
-    y, bars = measurement_of(session.outputs, cells)
+    y, bars = session.outputs.read(cells)
     if bars.get("noise_var"):
         raise ValueError("A value on the way has no error bar; give the number alone")
     try:
@@ -363,12 +359,12 @@ async def choose_point(request: Request, data: FormData) -> Response:
     typed = {name: text for name, text in data.items() if name.startswith("choose-")}
     try:
         output, direction, where, confidence = choice_of(session, data)
-        found = await run_in_threadpool(session.choose, output, direction, where, confidence)
+        chosen = await run_in_threadpool(session.choose, output, direction, where, confidence)
     except (ValueError, TypeError) as error:
         refusal = nothing_saved(f"{error}.", "choice", "found")
         rejected = InvalidInput(choice=ChoiceInput(typed, problem=f"{error}."), refusal=refusal)
         return await show_study(request, session, rejected, 400)
-    key = state_of(request).choices.add(ChoiceInput(typed, found, session.slug))
+    key = state_of(request).choices.add(ChoiceInput(typed, chosen, session.slug))
     return RedirectResponse(f"/study/{session.slug}?chosen={key}#choice", 303)
 
 
@@ -376,14 +372,14 @@ async def choose_point(request: Request, data: FormData) -> Response:
 async def plan_trial(request: Request, data: FormData) -> Response:
     """Add a pending trial at the point that was chosen."""
     session, choice = await _session(request), state_of(request).choices.get(data.get("chosen"))
-    if choice is None or choice.found is None or choice.slug != session.slug:
+    if choice is None or choice.point is None or choice.slug != session.slug:
         problem = "The chosen point is no longer available; choose it again."
         refusal = nothing_saved(problem, "choice", "added")
         return await show_study(
             request, session, InvalidInput(choice=ChoiceInput({}, problem=problem), refusal=refusal), 400
         )
     try:
-        trial = await run_in_threadpool(session.plan, choice.found.x)
+        trial = await run_in_threadpool(session.plan, choice.point.x)
     except (ValueError, TypeError, SpaceExhausted) as error:
         problem = f"It cannot be added: {problem_of(error)}"
         refusal = nothing_saved(problem_of(error), "choice", "added")
@@ -431,8 +427,8 @@ async def create_from_table(request: Request, data: FormData) -> Response:
         session = await _create(request, data, space, results.options)
     except (ValueError, TypeError) as error:
         return new_study.table_page(request, key, table, data, in_form_words(str(error)), 400, field_of(error))
-    known = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
-    values = [(x, *measurement_of(outputs, cells)) for x, cells in known if cells]
+    measured = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
+    values = [(x, *outputs.read(cells)) for x, cells in measured if cells]
     if values:
         told = [(x, y, bars.get("noise_var", 0.0)) for x, y, bars in values]
         await run_in_threadpool(session.writer.optimizer.tell_all, told)

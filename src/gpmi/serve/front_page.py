@@ -6,7 +6,7 @@ them has the recipes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +16,15 @@ from gpmi._support.checks import LARGEST
 from gpmi._support.text import percent, round_to_sd
 from gpmi.analysis.ledger.front_ledger import FrontBands
 from gpmi.serve.cell_parsing import parse_number
-from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import ChosenPoint, StudySummary
-from gpmi.serve.output_fields import OutputField
+from gpmi.serve.output_fields import ON_FRONT, Results
 from gpmi.serve.page_layout import form, hidden, labelled, select
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
-from gpmi.serve.trial_table import current_front, front_numbers, notes_of, trials_table
+from gpmi.serve.trial_table import trials_table
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front, at_target
-from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min, Objective
+from gpmi.trials.goals import AtMost, Match, Max, Min
 from gpmi.views.front_view import complete
 from gpmi.views.html.front import Recipe, trade_offs
 from gpmi.views.html.markup import Child, Markup, joined, sentence, tag
@@ -39,92 +38,96 @@ CONDITIONS = (("least", "at least"), ("most", "at most"))
 # The front
 
 
-def front_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
-    """Return the card with the front: pictures, sliders, and the recipes of its points as a table."""
-    objectives = [one for one in session.outputs if one.name in session.goals.objectives]
-    known = complete(at_target(snapshot.trials, session.space), session.goals)
-    inner: Child
-    if known:
-        inner = _front(session, snapshot, live, at, objectives, known)
-    else:
-        names = " and ".join(one.title for one in objectives)
-        inner = tag("p", f"They appear here once an experiment has a result for {names}.", class_="empty")
+def front_card(
+    session: Session,
+    snapshot: StudySnapshot,
+    front: Collection[int],
+    model: StudySummary | None,
+    *,
+    is_old: bool,
+) -> Markup:
+    """Return the card with the front: pictures, sliders, and the recipes of its points as a table.
+
+    `front` are the numbers of its trials, and `model` what is known of them; `is_old` if that is being computed.
+    """
+    objectives = session.outputs.objectives
+    measured = complete(at_target(snapshot.trials, session.space), session.goals)
     title = "The best trade-offs so far" if len(objectives) > 1 else "The best experiments so far"
+    if measured:
+        working = tag("p", "Working out what the latest results mean …", class_="muted working") if is_old else None
+        inner = joined(working, _front(session, front, model, measured))
+    else:
+        titles = " and ".join(output.title for output in objectives)
+        inner = tag("p", f"They appear here once an experiment has a result for {titles}.", class_="empty")
     return tag(
         "section", tag("h2", title, id="front-title"), tag("div", inner, id="front", data_live="front"),
         class_="card front", aria_labelledby="front-title",
     )  # fmt: skip
 
 
-def _front(
-    session: Session,
-    snapshot: StudySnapshot,
-    live: LiveUpdates,
-    at: str,
-    objectives: Sequence[OutputField],
-    known: Sequence[Trial],
-) -> Markup:
-    numbers, now = front_numbers(session, snapshot, live), current_front(snapshot, live)
-    front = along_front([trial for trial in known if trial.number in numbers], session.goals)
+def _front(session: Session, numbers: Collection[int], model: StudySummary | None, measured: Sequence[Trial]) -> Markup:
+    """Return the front among the trials that have all objectives, in words, as pictures and as a table."""
+    front = along_front([trial for trial in measured if trial.number in numbers], session.goals)
     drawn = None
-    if len(objectives) > 1:
+    if len(session.outputs.objectives) > 1:
         drawn = trade_offs(
             session.goals,
-            known,
+            measured,
             numbers,
-            lambda trial: _recipe(session, trial, at, on_front=trial.number in numbers),
-            bands=lambda x, y: None if now is None else _bands(now, x, y),
-            middle=None if now is None else now.middle,
-            link=lambda trial: f"{at}/trial/{trial.number}",
+            lambda trial: _recipe(session, trial, ON_FRONT if trial.number in numbers else ""),
+            bands=lambda x, y: None if model is None else _bands(model, x, y),
+            middle=None if model is None else model.middle,
+            link=lambda trial: _address(session, trial),
         )
-    working = None
-    if live.state["known"] < snapshot.seq:
-        working = tag("p", "Working out what the latest results mean …", class_="muted working")
-    return joined(working, _words(session, front, objectives), drawn, _recipes(session, front, at))
+    return joined(_words(session.outputs, front), drawn, _recipes(session, front))
 
 
-def _words(session: Session, front: Sequence[Trial], objectives: Sequence[OutputField]) -> Markup:
+def _address(session: Session, trial: Trial) -> str:
+    return f"/study/{session.slug}/trial/{trial.number}"
+
+
+def _words(outputs: Results, front: Sequence[Trial]) -> Markup:
     """Return what the front is, in a sentence."""
     if not front:
-        limits = " and keeps the limits" if session.goals.limits else ""
+        limits = " and keeps the limits" if outputs.limits else ""
         return tag("p", f"No experiment is acceptable in everything{limits} yet.")
-    names = " and ".join(one.title for one in objectives)
-    if len(objectives) == 1:
-        text = f"The closest to the goal of {names}."
+    titles = " and ".join(output.title for output in outputs.objectives)
+    if len(outputs.objectives) == 1:
+        text = f"The closest to the goal of {titles}."
     elif len(front) == 1:
-        others = "all others that you would accept" if session.goals.has_limits else "all others"
-        text = f"One experiment is at least as good as {others} in {names}."
+        others = "all others that you would accept" if outputs.can_be_unacceptable else "all others"
+        text = f"One experiment is at least as good as {others} in {titles}."
     else:
         text = f"These {len(front)} experiments are the front: no other one beats one of them in "
-        text += f"both {names}." if len(objectives) == 2 else f"all of {names}."
+        text += f"both {titles}." if len(outputs.objectives) == 2 else f"all of {titles}."
     return tag("p", text)
 
 
-def _bands(now: StudySummary, x: str, y: str) -> FrontBands | None:
+def _bands(model: StudySummary, x: str, y: str) -> FrontBands | None:
     """Return where the front of two objectives lies; None if it is not known."""
-    found = now.bands.get((x, y))
-    if found is None:
+    band = model.bands.get((x, y))
+    if band is None:
         return None
-    low, median, high = (np.array(one) for one in found)
+    low, median, high = map(np.array, band)
     return FrontBands((x, y), low, median, high)
 
 
-def _recipe(session: Session, trial: Trial, at: str, *, on_front: bool) -> Recipe:
+def _recipe(session: Session, trial: Trial, mark: str) -> Recipe:
     """Return a trial as its card and its tooltip show it."""
     return Recipe(
         f"Trial {trial.number}" + ("" if trial.label is None else f", row {trial.label}"),
-        [(one.title, one.format_or_missing(trial)) for one in session.outputs],
-        [(one.name, f"{text} {one.unit}".strip()) for one, text in format_point(session.fields, trial.x)],
-        notes_of(session.outputs, trial, on_front=on_front),
-        f"{at}/trial/{trial.number}",
+        [(output.title, output.format_or_missing(trial)) for output in session.outputs],
+        [(field.name, f"{text} {field.unit}".strip()) for field, text in format_point(session.fields, trial.x)],
+        session.outputs.notes(trial, mark),
+        _address(session, trial),
     )
 
 
-def _recipes(session: Session, front: Sequence[Trial], at: str) -> Child:
+def _recipes(session: Session, front: Sequence[Trial]) -> Child:
     if not front:
         return None
-    more = tag("p", f"The table has {MAX_ROWS} of {len(front)}.", class_="muted") if len(front) > MAX_ROWS else None
-    return joined(trials_table(session, front[:MAX_ROWS], (), at, "The front, with its recipes", "front-"), more)
+    rest = tag("p", f"The table has {MAX_ROWS} of {len(front)}.", class_="muted") if len(front) > MAX_ROWS else None
+    return joined(trials_table(session, front[:MAX_ROWS], {}, "The front, with its recipes", "front-"), rest)
 
 
 # The choice of one point
@@ -132,34 +135,34 @@ def _recipes(session: Session, front: Sequence[Trial], at: str) -> Child:
 
 @dataclass(frozen=True)
 class ChoiceInput:
-    """What was typed into the form that chooses a point, and what was found."""
+    """What was typed into the form that chooses a point, and the point that was chosen."""
 
     typed: Mapping[str, str]
-    found: ChosenPoint | None = None
+    point: ChosenPoint | None = None
     slug: str = ""  # of the study
     problem: str = ""
 
 
 def choice_of(session: Session, data: Mapping[str, str]) -> tuple[str, str, dict[str, str], float]:
     """Return the output, "max" or "min", the conditions and the confidence of a form. A ValueError names the field."""
-    named = {str(one.index): one for one in session.outputs if one.name is not None}
-    output, direction = named.get(data.get("choose-output", "")), data.get("choose-direction", "")
+    outputs = {str(output.index): output for output in session.outputs}
+    output, direction = outputs.get(data.get("choose-output", "")), data.get("choose-direction", "")
     confidence = data.get("choose-confidence", "0.9")
     if output is None or direction not in dict(DIRECTIONS) or confidence not in dict(CONFIDENCES):
         raise ValueError("Nothing was chosen; choose an output, smallest or largest, and how sure it must be")
     where: dict[str, str] = {}
-    for one in named.values():
-        typed, condition = data.get(f"choose-value-{one.index}", ""), data.get(f"choose-condition-{one.index}", "least")
+    for name, part in outputs.items():
+        typed, condition = data.get(f"choose-value-{name}", ""), data.get(f"choose-condition-{name}", "least")
         if not typed.strip():
             continue
         try:
             value, _ = parse_number(typed)
         except ValueError as error:
-            raise ValueError(f"{one.title}: {error}") from None
+            raise ValueError(f"{part.title}: {error}") from None
         if abs(value) > LARGEST:
-            raise ValueError(f"{one.title}: {typed.strip()!r} is too large; give a value below {LARGEST:g}")
-        where[str(one.name)] = f"{'<=' if condition == 'most' else '>='} {value!r}"
-    return str(output.name), direction, where, float(confidence)
+            raise ValueError(f"{part.title}: {typed.strip()!r} is too large; give a value below {LARGEST:g}")
+        where[part.name] = f"{'<=' if condition == 'most' else '>='} {value!r}"
+    return output.name, direction, where, float(confidence)
 
 
 def choice_card(
@@ -177,7 +180,7 @@ def choice_card(
         tag("p", lead, class_="muted"),
         tag("p", problem, class_="problem", role="alert") if problem else None,
         form(request, f"{at}/choose", _choice_fields(session, typed), data_busy="Looking for it …", id="choose"),
-        _found(request, session, choice, at) if choice is not None and choice.found is not None else None,
+        _chosen(request, session, choice.point, at) if choice is not None and choice.point is not None else None,
         class_="card",
         id="choice",
         aria_labelledby="choice-title",
@@ -185,22 +188,22 @@ def choice_card(
 
 
 def _choice_fields(session: Session, typed: Mapping[str, str]) -> Markup:
-    objectives = [one for one in session.outputs if isinstance(one.goal, Objective)]
-    first = next((one for one in objectives if isinstance(one.goal, Min)), objectives[0])
+    outputs = session.outputs
+    first = next((output for output in outputs.objectives if isinstance(output.goal, Min)), outputs.objectives[0])
     direction = "min" if isinstance(first.goal, Min) else "max" if isinstance(first.goal, Max) else "match"
-    targets = any(isinstance(one.goal, Match) for one in objectives)
-    directions = [one for one in DIRECTIONS if targets or one[0] != "match"]
-    outputs = [(str(one.index), one.title) for one in session.outputs]
-    limits = [f"{one.title} {one.limit}" for one in session.outputs if isinstance(one.goal, AtLeast | AtMost)]
+    has_targets = any(isinstance(output.goal, Match) for output in outputs)
+    directions = [(key, text) for key, text in DIRECTIONS if has_targets or key != "match"]
+    titles = [(str(output.index), output.title) for output in outputs]
+    limits = [f"{output.title} {output.limit}" for output in outputs.limits]
     conditions = []
-    for one in session.outputs:
-        usual = "most" if isinstance(one.goal, Min | AtMost) else "least"
-        name = f"choose-condition-{one.index}"
-        value = tag("input", type="text", name=f"choose-value-{one.index}", inputmode="text",
-                    value=typed.get(f"choose-value-{one.index}", ""), placeholder="any",
-                    aria_label=f"Condition on {one.title}, a number")  # fmt: skip
-        kind = select(name, CONDITIONS, typed.get(name, usual), aria_label=f"At least or at most, for {one.title}")
-        conditions.append(tag("div", tag("span", one.title, class_="strong"), kind, value, class_="condition"))
+    for output in outputs:
+        usual = "most" if isinstance(output.goal, Min | AtMost) else "least"
+        name = f"choose-condition-{output.index}"
+        value = tag("input", type="text", name=f"choose-value-{output.index}", inputmode="text",
+                    value=typed.get(f"choose-value-{output.index}", ""), placeholder="any",
+                    aria_label=f"Condition on {output.title}, a number")  # fmt: skip
+        kind = select(name, CONDITIONS, typed.get(name, usual), aria_label=f"At least or at most, for {output.title}")
+        conditions.append(tag("div", tag("span", output.title, class_="strong"), kind, value, class_="condition"))
     confidence = select("choose-confidence", CONFIDENCES, typed.get("choose-confidence", "0.9"))
     return joined(
         tag(
@@ -208,7 +211,7 @@ def _choice_fields(session: Session, typed: Mapping[str, str]) -> Markup:
             tag("span", "I want", class_="strong"),
             select("choose-direction", directions, typed.get("choose-direction", direction),
                    aria_label="Smallest or largest"),
-            select("choose-output", outputs, typed.get("choose-output", str(first.index)), aria_label="Output"),
+            select("choose-output", titles, typed.get("choose-output", str(first.index)), aria_label="Output"),
             class_="together wish",
         ),
         tag("fieldset", tag("legend", "with"), conditions, class_="conditions"),
@@ -222,31 +225,29 @@ def _choice_fields(session: Session, typed: Mapping[str, str]) -> Markup:
     )  # fmt: skip
 
 
-def _found(request: Request, session: Session, choice: ChoiceInput, at: str) -> Markup:
-    """Return the point that was found, with what is predicted there."""
-    found = choice.found
-    assert found is not None
+def _chosen(request: Request, session: Session, chosen: ChosenPoint, at: str) -> Markup:
+    """Return the point that was chosen, with what is predicted there."""
     recipe = [
-        tag("div", tag("dt", one.name), tag("dd", f"{text} {one.unit}".strip()))
-        for one, text in format_point(session.fields, found.x)
+        tag("div", tag("dt", field.name), tag("dd", f"{text} {field.unit}".strip()))
+        for field, text in format_point(session.fields, chosen.x)
     ]
     expected = []
-    for one in session.outputs:
-        if one.name in found.outputs:
-            mean, sd = found.outputs[str(one.name)]
+    for output in session.outputs:
+        if output.name in chosen.outputs:
+            mean, sd = chosen.outputs[output.name]
             words = f"{round_to_sd(mean, sd)} ± {round_to_sd(sd, sd)}"
-            expected.append(tag("div", tag("dt", one.title), tag("dd", words)))
-    sure = f"All conditions and limits hold with a probability of {percent(found.probability)}."
-    sure += "" if found.note is None else f" {sentence(found.note)}"
+            expected.append(tag("div", tag("dt", output.title), tag("dd", words)))
+    sure = f"All conditions and limits hold with a probability of {percent(chosen.probability)}."
+    sure += "" if chosen.note is None else f" {sentence(chosen.note)}"
     measured: Child = None
-    if found.trial is not None:
-        link = tag("a", f"trial {found.trial}", href=f"{at}/trial/{found.trial}")
+    if chosen.trial is not None:
+        link = tag("a", f"trial {chosen.trial}", href=f"{at}/trial/{chosen.trial}")
         measured = tag("p", "It has been measured: ", link, ".")
     plan = form(
         request,
         f"{at}/plan",
         hidden("chosen", request.query_params.get("chosen", "")),
-        tag("button", "Try it next" if found.trial is None else "Measure it again", class_="second"),
+        tag("button", "Try it next" if chosen.trial is None else "Measure it again", class_="second"),
         data_busy="Adding it …",
     )
     return tag(
@@ -257,7 +258,7 @@ def _found(request: Request, session: Session, choice: ChoiceInput, at: str) -> 
             tag("div", tag("h3", "What to expect"), tag("dl", expected)),
             class_="cards",
         ),
-        tag("p", sure, class_="advice" if found.note is None else "advice distrust"),
+        tag("p", sure, class_="advice" if chosen.note is None else "advice distrust"),
         measured,
         plan,
         class_="found",

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from gpmi._support.text import VALUE, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_number
-from gpmi.serve.output_fields import OutputField, outputs_of
+from gpmi.serve.output_fields import Results, outputs_of
 from gpmi.serve.page_layout import form, full_page, hidden, labelled, notices, select
 from gpmi.serve.study_form import (
     AIMS,
@@ -467,7 +467,7 @@ def _read_column(name: str, cells: list[str], *, decimal_comma: bool, notes: lis
 
 
 def candidates_of(
-    table: UploadedTable, typed: Mapping[str, str], outputs: Sequence[OutputField] = ONE_RESULT
+    table: UploadedTable, typed: Mapping[str, str], outputs: Results = ONE_RESULT
 ) -> tuple[Candidates, list[tuple[dict[str, Any], dict[int, ParsedCell]]]]:
     """Return the candidates of a table and the results it contains, by the use chosen for each column.
 
@@ -476,7 +476,7 @@ def candidates_of(
     uses = {name: typed.get(f"use-{i}", "use") for i, name in enumerate(table.columns)}
     varied = {name: table.columns[name] for name, use in uses.items() if use == "use"}
     labels = [name for name, use in uses.items() if use == "label"]
-    results = _result_columns([name for name, use in uses.items() if use == "result"], outputs)
+    results = outputs.columns([name for name, use in uses.items() if use == "result"])
     if not varied:
         raise ValueError("No column is varied; choose “vary it” for at least one")
     if len(labels) > 1:
@@ -496,25 +496,6 @@ def candidates_of(
         if cells:
             outcomes.append(({name: values[i] for name, values in varied.items()}, cells))
     return space, outcomes
-
-
-def _result_columns(names: Sequence[str], outputs: Sequence[OutputField]) -> dict[int, str]:
-    """Return the column of known results of each output, by its index."""
-    if outputs[0].name is None:
-        if len(names) > 1:
-            raise ValueError("Only one column can hold results; leave out the others, or choose several outputs")
-        return dict(enumerate(names))
-    index = {str(one.name).casefold(): one.index for one in outputs}
-    for name in names:
-        if name.casefold() not in index:
-            known = ", ".join(one.title for one in outputs)
-            raise ValueError(
-                f"The column {shortened(name, VALUE)!r} has known results, but no output has this name; the outputs "
-                f"are {known}"
-            )
-    if len({name.casefold() for name in names}) < len(names):
-        raise ValueError("Two columns have known results of the same output; leave out one of them")
-    return {index[name.casefold()]: name for name in names}
 
 
 def _read_result(value: Any) -> ParsedCell:

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
+from gpmi.serve.best_so_far import best_so_far
 from gpmi.serve.front_page import ChoiceInput
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.page_layout import full_page, hidden, labelled, message_page, nothing_saved, notices, refusal_notice
@@ -22,7 +23,7 @@ from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
 from gpmi.serve.trial_page import InvalidForm, allowed_actions, trial_body
-from gpmi.serve.trial_table import distinguished, matches, trials_table
+from gpmi.serve.trial_table import matches, trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
 from gpmi.views.html.markup import Child, tag
@@ -97,18 +98,14 @@ async def show_study(
 
 def _goal(session: Session) -> str:
     """Return what the study looks for, in a sentence."""
-    if not session.goals.named:
-        unit = session.outputs[0].unit
-        what = f"result ({unit})" if unit else "result"
-        return f"Goal: the {'largest' if session.goal == 'max' else 'smallest'} {what}."
-    goals = [one.wish for one in session.outputs]
-    return f"Goal{'s' if len(goals) > 1 else ''}: {'; '.join(goals)}."
+    wishes = [output.wish for output in session.outputs]
+    return f"Goal{'s' if len(wishes) > 1 else ''}: {'; '.join(wishes)}."
 
 
 def _messages(request: Request) -> list[str]:
     """Return the messages that a form left for this page."""
-    found: dict[str, list[str]] = state_of(request).messages.get(request.query_params.get("said")) or {}
-    return found.get("done", [])
+    messages: dict[str, list[str]] = state_of(request).messages.get(request.query_params.get("said")) or {}
+    return messages.get("done", [])
 
 
 @with_session
@@ -127,21 +124,20 @@ async def events(request: Request, session: Session) -> Response:
 async def trials(request: Request, session: Session) -> Response:
     live = state_of(request).live(session)
     snapshot = await run_in_threadpool(session.snapshot)
-    if session.has_front:
-        live.note_seq(snapshot.seq)
-        live.up_to_date()
+    best = best_so_far(session, snapshot, live)
+    computed = best.follow()
     status = request.query_params.get("status", "")
     sought = request.query_params.get("q", "")[:MAX_SEARCH]
     words = sought.casefold().split()
-    found = [trial for trial in snapshot.trials if status not in STATUSES or trial.status == status][::-1]
+    listed = [trial for trial in snapshot.trials if status not in STATUSES or trial.status == status][::-1]
     if words:
-        found = [trial for trial in found if matches(session, snapshot, trial, words)]
+        listed = [trial for trial in listed if matches(session, snapshot, trial, words)]
     query = f"&{urlencode({'q': sought})}" if words else ""
-    last = max(1, -(-len(found) // PAGE_SIZE))
+    last = max(1, -(-len(listed) // PAGE_SIZE))
     asked = request.query_params.get("page", "1")
     number = min(max(1, int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else 1), last)
     at = f"/study/{session.slug}"
-    shown = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+    shown = listed[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     filters = [
         tag(
             "a",
@@ -150,28 +146,18 @@ async def trials(request: Request, session: Session) -> Response:
             aria_current=None if status in STATUSES else "true",
         )
     ]
-    for one, text in STATUSES.items():
-        if one == "stopped" and session.space.fidelity is None:
-            continue
-        here = f"{at}/trials?status={one}{query}"
-        filters.append(tag("a", text, href=here, aria_current="true" if status == one else None))
-    more = query + (f"&status={status}" if status in STATUSES else "")
+    for key in session.evaluations.statuses:
+        here = f"{at}/trials?status={key}{query}"
+        filters.append(tag("a", STATUSES[key], href=here, aria_current="true" if status == key else None))
+    rest = query + (f"&status={status}" if status in STATUSES else "")
     turns = [
-        tag("a", text, href=f"{at}/trials?page={to}{more}")
+        tag("a", text, href=f"{at}/trials?page={to}{rest}")
         for text, to in (("Newer", number - 1), ("Older", number + 1))
         if 1 <= to <= last
     ]
-    count = f"{len(found)} trial{'s' if len(found) != 1 else ''}" + (f", page {number} of {last}" if last > 1 else "")
+    count = f"{len(listed)} trial{'s' if len(listed) != 1 else ''}" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
-        trials_table(
-            session,
-            shown,
-            distinguished(session, snapshot, live),
-            at,
-            "Trials, the newest first",
-            snapshot=snapshot,
-            signed=True,
-        )
+        trials_table(session, shown, best.marks, "Trials, the newest first", snapshot=snapshot, signed=True)
         if shown
         else tag("p", "There are no such trials.", class_="empty")
     )
@@ -192,14 +178,14 @@ async def trials(request: Request, session: Session) -> Response:
             class_="search",
             role="search",
         ),
-        tag("p", [[one, " "] for one in filters], class_="filters"),
+        tag("p", [[link, " "] for link in filters], class_="filters"),
         tag("div", tag("p", count, class_="muted"), table, id="trials", data_live=True, class_="card"),
-        tag("p", [[one, " "] for one in turns], class_="filters"),
+        tag("p", [[link, " "] for link in turns], class_="filters"),
         tag("p", tag("a", "Download all as CSV", href=f"{at}/trials.csv")),
         links=study_links(session),
         data_events=f"{at}/events",
         data_seq=str(snapshot.seq),
-        data_known=str(live.state["known"]) if session.has_front else None,
+        data_known=computed,
     )
 
 
@@ -220,17 +206,17 @@ async def show_trial(
     request: Request, session: Session, number: int, rejected: InvalidForm | None = None, status: int = 200
 ) -> Response:
     """Return the page of a trial, with input that could not be saved."""
-    one = await run_in_threadpool(session.trial, number)
+    shown = await run_in_threadpool(session.trial, number)
     refusal = None
     if rejected is not None:
-        has_form = rejected.action in allowed_actions(session, one)
+        has_form = rejected.action in allowed_actions(session, shown)
         refusal = nothing_saved(rejected.problem, f"{rejected.action}-title" if has_form else "")
     return full_page(
         request,
         f"Trial {number} of {session.title}",
         refusal_notice(refusal),
         notices(_messages(request)),
-        trial_body(request, session, one, rejected),
+        trial_body(request, session, shown, rejected),
         links=study_links(session),
         status=status,
     )
@@ -281,12 +267,12 @@ async def home(request: Request) -> Response:
         return RedirectResponse("/new", 303)
     if len(studies) == 1 and not unreadable and request.headers.get("referer") is None:
         return RedirectResponse(f"/study/{studies[0].slug}", 303)
-    items = [tag("li", tag("a", one.title, href=f"/study/{one.slug}")) for one in studies]
+    items = [tag("li", tag("a", each.title, href=f"/study/{each.slug}")) for each in studies]
     return full_page(
         request,
         "Studies",
         tag("p", f"In {catalogue.display_address}.", class_="muted"),
-        notices((f"{one}." for one in unreadable), "wrong"),
+        notices((f"{problem}." for problem in unreadable), "wrong"),
         tag("ul", items, class_="studies card") if items else None,
         tag("p", tag("a", "Create a new study", href="/new", class_="button")),
     )

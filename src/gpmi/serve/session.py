@@ -10,15 +10,16 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from gpmi._support.text import rounded
 from gpmi._support.types import Point
 from gpmi.run.study import Study, study
+from gpmi.serve.evaluations import Evaluations, evaluations_of
 from gpmi.serve.model_worker import ChosenPoint, ModelWorker
-from gpmi.serve.output_fields import OutputField, lacking_outputs, outputs_of
+from gpmi.serve.output_fields import Results, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
 from gpmi.storage.annotations import Annotation
@@ -28,7 +29,6 @@ from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import missing_outputs
 from gpmi.trials.goals import Goals
-from gpmi.trials.outputs import Outputs
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 OPEN = ("pending", "stopped")  # the statuses of trials that can take a result: one that was stopped may go on
@@ -57,7 +57,7 @@ class StudySnapshot:
     best: Trial | None
     budget: int | None
     leases: Mapping[int, Lease]
-    outputs: tuple[OutputField, ...]
+    outputs: Results
     missing: Mapping[int, tuple[str, ...]]  # the objectives and limits that trials with results wait for, by number
     annotations: Mapping[int, tuple[Annotation, ...]] = field(default_factory=dict)  # by the number of the trial
     suggested: Mapping[int, Point] = field(default_factory=dict)  # of trials that were done otherwise
@@ -75,7 +75,7 @@ class StudySnapshot:
     @property
     def incomplete(self) -> tuple[Trial, ...]:
         """The trials that were told some of their outputs and lack others, also those that nobody waits for."""
-        return tuple(trial for trial in self.trials if lacking_outputs(self.outputs, trial))
+        return tuple(trial for trial in self.trials if self.outputs.lacking(trial))
 
     @property
     def pending(self) -> tuple[Trial, ...]:
@@ -104,7 +104,7 @@ class Session:
         self.reader = study(address, name, patience=DATABASE_TIMEOUT)
         self.closed = False
         self._opening = threading.Lock()
-        self._telling = threading.Lock()  # of outputs: between reading which ones a trial has and adding others
+        self._telling = threading.RLock()  # between reading which values a trial has and adding others
         self._writer: Study | None = None
         self.model_worker = ModelWorker(address, name)
 
@@ -121,20 +121,16 @@ class Session:
         """The goals of the outputs."""
         return self.reader.optimizer.goals
 
-    @property
-    def has_front(self) -> bool:
-        """Whether there are several objectives, or a target: then no single trial is the best."""
-        return self.goals.single is None
-
     @cached_property
-    def outputs(self) -> tuple[OutputField, ...]:
+    def outputs(self) -> Results:
+        """What an experiment measures."""
         optimizer = self.reader.optimizer
         return outputs_of(self.goals, optimizer.units, optimizer.bounds)
 
-    @property
-    def result(self) -> OutputField:
-        """The one result that is optimised, in a study without a front."""
-        return self.outputs[list(self.goals).index(self.goals.single or "")]
+    @cached_property
+    def evaluations(self) -> Evaluations:
+        """How far experiments go."""
+        return evaluations_of(self.space)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
@@ -182,7 +178,7 @@ class Session:
 
     def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:
         """Return the point to use; None before the first value."""
-        if not any(trial.status == "told" and (self.has_front or trial.y is not None) for trial in self.reader.trials):
+        if not any(map(self.outputs.is_measured, self.reader.trials)):
             return None
         if self.model_worker.is_large(self.reader):
             return self.model_worker.recommend(fixed)
@@ -195,8 +191,8 @@ class Session:
 
     def choose(self, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> ChosenPoint:
         """Return the best predicted point that meets conditions, in a study with goals."""
-        found: ChosenPoint = self.model_worker.read("choose", self.reader, output, direction, dict(where), confidence)
-        return found
+        chosen: ChosenPoint = self.model_worker.read("choose", self.reader, output, direction, dict(where), confidence)
+        return chosen
 
     # Writing
 
@@ -245,44 +241,38 @@ class Session:
     ) -> Trial:
         """Record the value of a trial, once. The same value again changes nothing; a different one is a `Conflict`.
 
-        With goals, y has outputs. Outputs that the trial lacks are added to it.
-        With `again`, a value for a trial that already has one, or was withdrawn, is one more observation at its point.
+        Outputs that the trial lacks are added to it. With `again`, a value for a trial that already has one, or was
+        withdrawn, is one more observation at its point.
         """
-        more: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
-        if isinstance(y, Mapping):
-            return self._tell_outputs(number, y, more, again=again)
-        current = self.trial_or_withdrawn(number)
-        if current.status in OPEN:
-            try:
-                return self.writer.tell(number, y, **more)
-            except ValueError:
-                current = self.trial_or_withdrawn(number)  # somebody was faster, or the value cannot be used
-                if current.status in OPEN:
-                    raise
-        if again:
-            return self.writer.tell(current.x, y, **more)
-        if current.status == "told" and current.y == y:
-            return current
-        raise Conflict(current, self._withdrawn(number))
-
-    def _tell_outputs(self, number: int, y: Mapping[str, float], more: dict[str, Any], *, again: bool) -> Trial:
-        """Record the outputs of a trial that it lacks."""
-        self.reader.optimizer.outcome_of(y, **more)  # refuses what is not an output, and what is not a number
+        details: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
+        self.check(y, details)
         with self._telling:
-            current = self.trial_or_withdrawn(number)
-            if again and current.status not in OPEN:
-                return self.writer.tell(current.x, y, **more)
-            known = {name: value for name, value in current.outputs.items() if name in y}
-            if current.status not in (*OPEN, "told") or any(y[name] != value for name, value in known.items()):
-                raise Conflict(current, self._withdrawn(number))
-            new = {name: value for name, value in y.items() if name not in known}
-            if not new:
-                return current
-            if isinstance(more["noise_var"], Mapping):
-                more["noise_var"] = {name: bar for name, bar in more["noise_var"].items() if name in new}
-            told = self.writer.tell(number, new, **more)
-        # While the database is unreachable, a late output is in a file, and the trial does not have it yet.
-        return told if told.number != number else replace(told, outputs=Outputs({**told.outputs, **new}))
+            trial = self.trial_or_withdrawn(number)
+            if again and trial.status not in OPEN:
+                return self.writer.tell(trial.x, y, **details)
+            values = self._new_values(trial, y)
+            if not values:
+                return trial
+            if isinstance(noise_var, Mapping):
+                details["noise_var"] = {name: bar for name, bar in noise_var.items() if name in values}
+            try:
+                told = self.writer.tell(number, self.outputs.measurement(values), **details)
+            except ValueError:  # somebody was faster, or the value cannot be used
+                current = self.trial_or_withdrawn(number)
+                if (current.status, current.values) == (trial.status, trial.values):
+                    raise
+                given: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
+                return self.tell(number, y, **given, again=again)
+        return self.outputs.completed(told, values) if told.number == number else told
+
+    def _new_values(self, trial: Trial, y: float | Mapping[str, float]) -> dict[str, float]:
+        """Return the values that a trial lacks, by output. Refuse other values than those that it has."""
+        values = self.outputs.values(y)
+        same = {name for name, value in values.items() if trial.values.get(name) == value}
+        other = trial.values.keys() & values.keys() - same
+        if trial.status not in (*OPEN, "told") or other:
+            raise Conflict(trial, self._withdrawn(trial.number))
+        return {name: value for name, value in values.items() if name not in same}
 
     def _withdrawn(self, number: int) -> str | None:
         return "was withdrawn" if number in self.reader.optimizer.log.forgotten else None
@@ -298,12 +288,12 @@ class Session:
 
     def warnings(self, trial: Trial) -> list[str]:
         """Return what to check in a result that was saved: values outside their bounds."""
-        found = self.reader.optimizer.outside_bounds(trial) if trial.status == "told" else []
-        return found if self.goals.named else [f"the result{text.removeprefix('y')}" for text in found]
+        warnings = [output.warning(trial) for output in self.outputs]
+        return [text for text in warnings if text is not None] if trial.status == "told" else []
 
-    def observe(self, x: Point, y: float | Mapping[str, float], **more: Any) -> Trial:
+    def observe(self, x: Point, y: float | Mapping[str, float], **details: Any) -> Trial:
         """Record a value at a point that was not suggested."""
-        return self.writer.tell(x, y, **more)
+        return self.writer.tell(x, y, **details)
 
     def report(
         self, number: int, step: int, y: float | Mapping[str, float]
@@ -313,10 +303,10 @@ class Session:
         Another value of the same step, or a value of a trial that has ended, is a `Conflict`.
         """
         current = self.trial(number)
-        for one in current.curve:
-            if one.step == step:
-                if (dict(one.y) if isinstance(one.y, Mapping) else one.y) != y:
-                    raise Conflict(current, f"already has {_shown(one.y)} at step {step}")
+        for reported in current.curve:
+            if reported.step == step:
+                if reported.values != self.outputs.values(y):
+                    raise Conflict(current, f"already has {self.outputs.stated(reported.values)} at step {step}")
                 return ("continue" if current.status == "pending" else "stop"), current
         if current.status not in OPEN:
             raise Conflict(current)
@@ -332,21 +322,15 @@ class Session:
             raise Conflict(current)
         return self.writer.fail(number, why)
 
-    def correct(self, number: int, y: float | Mapping[str, float], **more: Any) -> Trial:
-        """Replace the outcome of a trial that was told, failed or retracted. Outputs that y leaves out stay."""
-        current = self.trial(number)
-        if isinstance(y, Mapping):
-            same = bool(y) and all(current.outputs.get(name) == value for name, value in y.items())
-        else:
-            same = current.y == y
-        if current.status == "told" and same and not any(value is not None for value in more.values()):
+    def correct(self, number: int, y: float | Mapping[str, float], **details: Any) -> Trial:
+        """Replace the outcome of a trial that was told, failed or retracted. What y and the details leave out stays."""
+        current, values = self.trial(number), self.outputs.values(y)
+        same = bool(values) and all(current.values.get(name) == value for name, value in values.items())
+        if current.status == "told" and same and not any(value is not None for value in details.values()):
             return current
         if current.status in (*OPEN, "rejected"):
             raise Conflict(current)
-        if isinstance(y, Mapping) and not isinstance(more.get("noise_var", {}), int | float):
-            kept = {name: bar for name, bar in current.output_noise_var.items() if name in y}
-            more["noise_var"] = {**kept, **(more.get("noise_var") or {})}  # an error bar stays unless one is given
-        return self.writer.correct(number, y, **more)
+        return self.writer.correct(number, y, **details)
 
     def retract(self, number: int) -> Trial:
         """Retract the outcome of a trial. The trial stays in the log."""
@@ -396,10 +380,6 @@ class Session:
         self.reader.close()
         if self._writer is not None:
             self._writer.close()
-
-
-def _shown(y: float | Mapping[str, float]) -> str:
-    return " and ".join(f"{name} {rounded(one)}" for name, one in y.items()) if isinstance(y, Mapping) else rounded(y)
 
 
 def describe_outcome(trial: Trial) -> str:

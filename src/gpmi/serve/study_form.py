@@ -176,10 +176,10 @@ def _put_results(typed: Mapping[str, str], content: Content) -> None:
     else:
         for i in rows[:MAX_OUTPUTS]:
             _put_output(typed, i, content)
-        goals = content.values.get("goals", {})
-        if not goals:
+        outputs = content.values.get("goals", {}).values()
+        if not outputs:
             _refuse("There is no output; give the name of at least one", "output-name-0")
-        if not any(one.get("goal") in ("max", "min") or "match" in one for one in goals.values()):
+        if not any(output.get("goal") in ("max", "min") or "match" in output for output in outputs):
             _refuse("No output is made large, made small or matched to a target; choose that for one at least",
                     "output-kind-0")  # fmt: skip
     for name, title, most in (("budget", "number of experiments", MAX_BUDGET), ("seed", "seed", 2**53)):

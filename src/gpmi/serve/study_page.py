@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gpmi.serve.bench_entry import REMEMBERED, can_be_moved, entry_fold, remembered_name, used_control, who_field
-from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
+from gpmi.serve.best_so_far import best_so_far
+from gpmi.serve.front_page import ChoiceInput, choice_card
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.output_fields import Cell, OutputField
 from gpmi.serve.page_layout import Refusal, form, hidden, labelled, notices, select
@@ -46,9 +49,9 @@ class InvalidInput:
     paste_problem: str = ""
     asked: Mapping[str, str] = field(default_factory=dict)
     ask_problem: str = ""
-    own: Mapping[str, str] = field(default_factory=dict)
-    own_problem: str = ""
-    own_questioned: Mapping[int, str] = field(default_factory=dict)  # by the index of the output
+    added: Mapping[str, str] = field(default_factory=dict)  # that was not suggested
+    added_problem: str = ""
+    added_questioned: Mapping[int, str] = field(default_factory=dict)  # by the index of the output
     choice: ChoiceInput | None = None
     beside: Mapping[str, str] = field(default_factory=dict)  # the fields of `bench_entry`
     beside_problems: Mapping[int, str] = field(default_factory=dict)  # by the number of the trial
@@ -66,30 +69,19 @@ def study_body(
 ) -> Markup:
     """Return everything below the heading."""
     at, shown = f"/study/{session.slug}", rejected.choice or choice
-    front = front_card(session, snapshot, live, at) if session.has_front else None
-    recipe = choice_card(request, session, snapshot, shown, at) if session.goals.named else None
+    entry, best = entry_form(request, session, snapshot, rejected), best_so_far(session, snapshot, live)
     return joined(
         tag(
             "div",
-            next_to_try(request, session, snapshot, rejected, at),
-            summary_card(session, snapshot, live, at),
-            recent_results(session, snapshot, live, at),
-            class_="columns wide" if table_width(session) > BESIDE_KNOWN else "columns",
+            next_to_try(entry),
+            summary_card(session, snapshot, live, best),
+            recent_results(session, snapshot, best.marks),
+            class_="columns wide" if entry.width > BESIDE_KNOWN else "columns",
         ),
-        _fold("front", "The best trade-offs so far", front),
-        _fold("recipe", "Find a recipe", recipe, keep=shown is not None),
+        _fold("front", "The best trade-offs so far", best.card()),
+        _fold("recipe", "Find a recipe", choice_card(request, session, snapshot, shown, at), keep=shown is not None),
         pictures(live),
     )
-
-
-def table_width(session: Session) -> float:
-    """Return about how wide the table of waiting trials is, in pixels: what cannot be wrapped in its columns."""
-    width = 50.0 + (144.0 if session.goals.named else 0.0)
-    for one in (each for each in session.fields if each.varies):
-        values = one.options or tuple(end for end in (one.lo, one.hi) if end is not None)
-        value = max((len(word) for option in values for word in one.format(option).split()), default=0)
-        width += PADDING + LETTER * max(value, *map(len, one.title.split()))
-    return width + sum(PADDING + max(104.0, LETTER * max(map(len, one.title.split()))) for one in session.outputs)
 
 
 def _fold(name: str, title: str, card: Markup | None, *, keep: bool = False) -> Markup | None:
@@ -110,26 +102,10 @@ def _fold(name: str, title: str, card: Markup | None, *, keep: bool = False) -> 
 # Results
 
 
-def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str) -> Markup:
+def next_to_try(entry: EntryForm) -> Markup:
     """Return the table of waiting trials with a cell for each result, and the forms below it."""
-    most = min(MAX_ROWS, max(1, MAX_CELLS // (len(session.outputs) + len(session.fields) + BESIDE)))
-    waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
-    nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
-    if not session.goals.named:
-        paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 or rejected.paste_problem else None
-        table = _results_form(request, at, rejected, _waiting_table(session, snapshot, waiting, rejected), paste)
-        tables = tag("div", table if waiting else nothing, id="waiting", data_live="rows")
-    else:  # one form, so that saving one table does not lose what was typed into the other one
-        first = _waiting_table(session, snapshot, waiting, rejected) if waiting else nothing
-        tables = _results_form(
-            request,
-            at,
-            rejected,
-            tag("div", first, id="waiting", data_live="rows"),
-            tag("div", _incomplete_table(session, snapshot, incomplete, rejected), id="incomplete", data_live="rows"),
-            _paste_box(session, rejected, len(waiting)) if waiting or incomplete or rejected.paste_problem else None,
-        )
-    shown = {trial.number for trial in (*waiting, *incomplete)}
+    session, rejected = entry.session, entry.rejected
+    shown = {trial.number for trial in (*entry.waiting, *entry.incomplete)}
     without_row = [
         f"{problem} You typed: {typed}" if (typed := _typed(rejected, number)) else problem
         for (number, _), problem in rejected.problems.items()
@@ -144,17 +120,17 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
         "section",
         tag("h2", "Next to try", id="next-title"),
         notices(without_row, "wrong"),
-        tables,
-        _ask_form(request, session, rejected, at, first=not waiting),
-        tag("div", _running(snapshot), id="running", data_live=True),
-        _own_measurement(request, session, rejected, at),
+        entry.tables(),
+        _ask_form(entry.request, session, rejected, entry.at, first=not entry.waiting),
+        tag("div", _running(entry.snapshot), id="running", data_live=True),
+        _own_measurement(entry.request, session, rejected, entry.at),
         class_="card next",
         aria_labelledby="next-title",
     )
 
 
 def _typed(rejected: InvalidInput, number: int) -> str:
-    return ", ".join(text for (one, _), text in rejected.cells.items() if one == number)
+    return ", ".join(text for (trial, _), text in rejected.cells.items() if trial == number)
 
 
 def _typed_beside(rejected: InvalidInput, number: int) -> str:
@@ -162,67 +138,225 @@ def _typed_beside(rejected: InvalidInput, number: int) -> str:
     return ", ".join([*mine, _typed(rejected, number)])
 
 
-def _results_form(request: Request, at: str, rejected: InvalidInput, *tables: Child) -> Markup:
-    return form(
-        request,
-        f"{at}/results",
-        tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses
-        *tables,
-        tag("div", who_field(request, rejected.who), class_="who"),
-        tag("p", tag("button", "Save results", class_="main"), class_="save"),
-        id="results",
-        autocomplete="off",
-    )
+@dataclass(frozen=True)
+class EntryForm(ABC):
+    """The form to enter results: a table of trials with a cell for each output, and a box to paste columns into."""
+
+    request: Request
+    session: Session
+    snapshot: StudySnapshot
+    rejected: InvalidInput
+    waiting: Sequence[Trial]  # those that are shown
+    incomplete: Sequence[Trial]
+
+    class_: ClassVar[str] = "sheet"  # of a table
+    further_width: ClassVar[float] = 0.0  # of the columns behind the outputs, in pixels
+    further_heads: ClassVar[tuple[Child, ...]] = ()  # of these columns
+
+    @property
+    def at(self) -> str:
+        """The address of the study."""
+        return f"/study/{self.session.slug}"
+
+    @property
+    def width(self) -> float:
+        """About how wide the table of waiting trials is, in pixels: what cannot be wrapped in its columns."""
+        width = 50.0 + self.further_width
+        for parameter in (each for each in self.session.fields if each.varies):
+            values = parameter.options or tuple(end for end in (parameter.lo, parameter.hi) if end is not None)
+            value = max((len(word) for option in values for word in parameter.format(option).split()), default=0)
+            width += PADDING + LETTER * max(value, *map(len, parameter.title.split()))
+        titles = (output.title.split() for output in self.session.outputs)
+        return width + sum(PADDING + max(104.0, LETTER * max(map(len, words))) for words in titles)
+
+    @abstractmethod
+    def tables(self) -> Markup:
+        """Return the form with its tables."""
+
+    @abstractmethod
+    def _beside(self, trial: Trial, fold: Markup) -> list[Markup]:
+        """Return the cells behind those of the outputs; `fold` has the fields for what is entered beside results."""
+
+    @abstractmethod
+    def _in_cell(self, trial: Trial, fold: Markup) -> Child:
+        """Return what stands below the control of an output."""
+
+    @abstractmethod
+    def _paste_words(self) -> tuple[str, str, str, str]:
+        """Return the title of the box to paste columns into, the label of its control, an example and a hint."""
+
+    @property
+    def nothing(self) -> Markup:
+        return tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
+
+    def form(self, *tables: Child) -> Markup:
+        return form(
+            self.request,
+            f"{self.at}/results",
+            tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses
+            *tables,
+            tag("div", who_field(self.request, self.rejected.who), class_="who"),
+            tag("p", tag("button", "Save results", class_="main"), class_="save"),
+            id="results",
+            autocomplete="off",
+        )
+
+    def waiting_table(self) -> Markup:
+        """Return the waiting trials."""
+        steps = [tag("p", f"The result is the value at {field.name} {field.options[0]}.", class_="muted")
+                 for field in self.session.fields if field.kind == "steps"]  # fmt: skip
+        count = len(self.waiting)
+        show_all = f"Show all {count} experiments"
+        return joined(
+            hidden("order", ",".join(str(trial.number) for trial in self.waiting)),
+            *steps,
+            self._table(self.waiting, "Experiments to do, with a cell for each result"),
+            tag("button", show_all, type="button", class_="second narrow", data_all="waiting")
+            if count > SHOWN
+            else None,
+            tag("p", tag("a", "Print these experiments", href=f"{self.at}/sheet"), class_="print"),
+        )
+
+    def incomplete_table(self) -> Child:
+        """Return the trials that lack outputs, with a cell for each. Those that nobody waits for are folded."""
+        missing = self.snapshot.missing
+        needed = [trial for trial in self.incomplete if trial.number in missing]
+        others = [trial for trial in self.incomplete if trial.number not in missing]
+        parts: list[Child] = []
+        if needed:
+            names = {name for trial in needed for name in missing[trial.number]}
+            titles = ", ".join(output.title for output in self.session.outputs if output.name in names)
+            heading = tag("h3", f"Still missing: {titles}")
+            parts += [heading, self._table(needed, "Experiments that lack a result")]
+        if others:
+            table = self._table(others, "Experiments that may get more outputs")
+            typed = any(number == trial.number for trial in others for number, _ in self.rejected.cells)
+            text = f"Add outputs that nobody waits for ({len(others)} experiment{'s' if len(others) > 1 else ''})"
+            parts.append(tag("details", tag("summary", text), table, open=typed or None, class_="more"))
+        return parts
+
+    def _table(self, trials: Sequence[Trial], caption: str) -> Markup:
+        fields = [field for field in self.session.fields if field.varies]
+        labels = any(trial.label is not None for trial in trials)
+        head: list[Child] = ["Trial", *(["Row"] if labels else []), *(field.title for field in fields)]
+        head += [*map(_output_head, self.session.outputs), *self.further_heads]
+        top = tag("tr", [tag("th", title, scope="col") for title in head])
+        body = [self._row(trial, labels) for trial in trials]
+        inner = tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", body)
+        table = tag("table", *inner, class_=self.class_)
+        return table if len(head) <= MAX_COLUMNS else scrollable(caption, table)
+
+    def _row(self, trial: Trial, labels: bool) -> Markup:
+        number, rejected = trial.number, self.rejected
+        fixed, suggested = set(trial.fixed or ()), self.snapshot.suggested.get(number)
+        settings, movable = [], can_be_moved(trial)
+        for index, parameter in enumerate(self.session.fields):
+            if not parameter.varies:
+                continue
+            text = parameter.shown(trial.x)
+            was = text if suggested is None else parameter.shown(suggested)
+            notes = ["fixed"] if parameter.key in fixed else [f"suggested {was}"] if was != text else []
+            value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
+            control = used_control(parameter, trial, index, rejected.beside) if movable else None
+            settings.append(tag("td", value, control, data_label=parameter.title, class_="setting"))
+        fold = entry_fold(self.session, trial, rejected.beside, rejected.beside_problems.get(number), in_row=True)
+        cells = [
+            _entry(output, number, rejected, self._in_cell(trial, fold))
+            if output.value(trial) is None
+            else tag("td", output.format(trial), data_label=output.title, class_="told-value")
+            for output in self.session.outputs
+        ]
+        return tag(
+            "tr",
+            tag("th", f"#{number}", scope="row", data_label="Trial"),
+            tag("td", str(trial.label), data_label="Row") if labels else None,
+            *settings,
+            *cells,
+            *self._beside(trial, fold),
+            id=f"row-{number}",
+            data_number=str(number),
+        )
+
+    def paste_box(self) -> Markup:
+        """Return the box to paste columns into."""
+        rejected, (title, label, example, hint) = self.rejected, self._paste_words()
+        area = tag("textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder=example)
+        return tag(
+            "details",
+            tag("summary", title),
+            tag("p", rejected.paste_problem, class_="problem", role="alert") if rejected.paste_problem else None,
+            labelled(label, area, hint),
+            unused_column(rejected, reason=False),
+            open=bool(rejected.paste_problem) or None,
+            class_="more",
+        )
 
 
-def _waiting_table(
-    session: Session, snapshot: StudySnapshot, waiting: Sequence[Trial], rejected: InvalidInput
-) -> Markup:
-    steps = [tag("p", f"The result is the value at {one.name} {one.options[0]}.", class_="muted")
-             for one in session.fields if one.kind == "steps"]  # fmt: skip
-    return joined(
-        hidden("order", ",".join(str(trial.number) for trial in waiting)),
-        *steps,
-        _table(session, snapshot, waiting, rejected, "Experiments to do, with a cell for each result"),
-        tag("button", f"Show all {len(waiting)} experiments", type="button", class_="second narrow", data_all="waiting")
-        if len(waiting) > SHOWN
-        else None,
-        tag("p", tag("a", "Print these experiments", href=f"/study/{session.slug}/sheet"), class_="print"),
-    )
+class OneColumn(EntryForm):
+    """The form for one result. All that belongs to a trial stands in its cell."""
+
+    def tables(self) -> Markup:
+        paste = self.paste_box() if len(self.waiting) > 1 or self.rejected.paste_problem else None
+        table = self.form(self.waiting_table(), paste) if self.waiting else self.nothing
+        return tag("div", table, id="waiting", data_live="rows")
+
+    def _beside(self, trial: Trial, fold: Markup) -> list[Markup]:
+        return []
+
+    def _in_cell(self, trial: Trial, fold: Markup) -> Child:
+        return [fold, _no_result(trial.number, self.rejected)]
+
+    def _paste_words(self) -> tuple[str, str, str, str]:
+        hint = (
+            "Leave a line empty if there is no result yet. Write “failed” and a reason for a failure. With two "
+            "columns, the first is the number of the trial."
+        )
+        label = f"One result per line, from the first row to the last ({len(self.waiting)} rows)"
+        return "Paste a column from a spreadsheet", label, "4.1\n3,8\nfailed: pump stopped", hint
 
 
-def _incomplete_table(
-    session: Session, snapshot: StudySnapshot, incomplete: Sequence[Trial], rejected: InvalidInput
-) -> Child:
-    """Return the trials that lack outputs, with a cell for each of these. Those that nobody waits for are folded."""
-    needed = [trial for trial in incomplete if trial.number in snapshot.missing]
-    others = [trial for trial in incomplete if trial.number not in snapshot.missing]
-    parts: list[Child] = []
-    if needed:
-        names = {name for trial in needed for name in snapshot.missing[trial.number]}
-        text = f"Still missing: {', '.join(one.title for one in session.outputs if one.name in names)}"
-        parts += [tag("h3", text), _table(session, snapshot, needed, rejected, "Experiments that lack a result")]
-    if others:
-        table = _table(session, snapshot, others, rejected, "Experiments that may get more outputs")
-        typed = any(number == trial.number for trial in others for number, _ in rejected.cells)
-        text = f"Add outputs that nobody waits for ({len(others)} experiment{'s' if len(others) > 1 else ''})"
-        parts.append(tag("details", tag("summary", text), table, open=typed or None, class_="more"))
-    return parts
+class OutputColumns(EntryForm):
+    """The form for outputs that may come one by one. A last column has all that belongs to a trial."""
+
+    class_: ClassVar[str] = "sheet several"
+    further_width: ClassVar[float] = 144.0
+    further_heads: ClassVar[tuple[Child, ...]] = (tag("span", "Anything else", class_="unseen"),)
+
+    def tables(self) -> Markup:
+        """Return one form, so that saving one table does not lose what was typed into the other one."""
+        has_box = self.waiting or self.incomplete or self.rejected.paste_problem
+        first = self.waiting_table() if self.waiting else self.nothing
+        return self.form(
+            tag("div", first, id="waiting", data_live="rows"),
+            tag("div", self.incomplete_table(), id="incomplete", data_live="rows"),
+            self.paste_box() if has_box else None,
+        )
+
+    def _beside(self, trial: Trial, fold: Markup) -> list[Markup]:
+        number = trial.number
+        link = tag("a", "Change it", href=f"{self.at}/trial/{number}", aria_label=f"Change trial {number}")
+        last = _no_result(number, self.rejected) if trial.status == "pending" else link
+        return [tag("td", fold, last, class_="other")]
+
+    def _in_cell(self, trial: Trial, fold: Markup) -> Child:
+        return None
+
+    def _paste_words(self) -> tuple[str, str, str, str]:
+        outputs, last = self.session.outputs, self.session.outputs[-1].title
+        hint = (
+            "The lines are in the order of “Next to try”. Only some outputs, or trials in another order: write the "
+            f"names of the columns in the first line, such as “trial” and “{last}”."
+        )
+        label = f"One experiment per line. The columns: {', '.join(output.title for output in outputs)}"
+        return "Paste columns from a spreadsheet", label, f"trial\t{last}\n7\t0.97\n8\t0.95", hint
 
 
-def _table(
-    session: Session, snapshot: StudySnapshot, trials: Sequence[Trial], rejected: InvalidInput, caption: str
-) -> Markup:
-    shown = [one for one in session.fields if one.varies]
-    labels = any(trial.label is not None for trial in trials)
-    head: list[Child] = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown)]
-    head += [_output_head(one) for one in session.outputs]
-    head += [tag("span", "Anything else", class_="unseen")] if session.goals.named else []
-    top = tag("tr", [tag("th", title, scope="col") for title in head])
-    body = [_row(session, snapshot, trial, labels, rejected) for trial in trials]
-    inner = tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", body)
-    table = tag("table", *inner, class_="sheet" if not session.goals.named else "sheet several")
-    return table if len(head) <= MAX_COLUMNS else scrollable(caption, table)
+def entry_form(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput) -> EntryForm:
+    """Return the form to enter the results of a study."""
+    kind = OutputColumns if session.goals.named else OneColumn
+    most = min(MAX_ROWS, max(1, MAX_CELLS // (len(session.outputs) + len(session.fields) + BESIDE)))
+    waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
+    return kind(request, session, snapshot, rejected, waiting, incomplete)
 
 
 def _output_head(output: OutputField) -> Child:
@@ -230,42 +364,7 @@ def _output_head(output: OutputField) -> Child:
     return joined(output.title, tag("small", f" {words}", class_="goal")) if words else output.title
 
 
-def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
-    number, outputs = trial.number, session.outputs
-    fixed, suggested = set(trial.fixed or ()), snapshot.suggested.get(number)
-    cells, movable = [], can_be_moved(trial)
-    for index, one in enumerate(session.fields):
-        if not one.varies:
-            continue
-        text = one.shown(trial.x)
-        was = text if suggested is None else one.shown(suggested)
-        notes = ["fixed"] if one.key in fixed else [f"suggested {was}"] if was != text else []
-        value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
-        control = used_control(one, trial, index, rejected.beside) if movable else None
-        cells.append(tag("td", value, control, data_label=one.title, class_="setting"))
-    pending = trial.status == "pending"
-    fold = entry_fold(session, trial, rejected.beside, rejected.beside_problems.get(number), in_row=True)
-    entries = [
-        _entry(one, number, rejected, [fold, _no_result(number, rejected)] if one.name is None else None)
-        if one.value(trial) is None
-        else tag("td", one.format(trial), data_label=one.title, class_="told-value")
-        for one in outputs
-    ]
-    if session.goals.named:
-        link = tag("a", "Change it", href=f"/study/{session.slug}/trial/{number}", aria_label=f"Change trial {number}")
-        entries.append(tag("td", fold, _no_result(number, rejected) if pending else link, class_="other"))
-    return tag(
-        "tr",
-        tag("th", f"#{number}", scope="row", data_label="Trial"),
-        tag("td", str(trial.label), data_label="Row") if labels else None,
-        *cells,
-        *entries,
-        id=f"row-{number}",
-        data_number=str(number),
-    )
-
-
-def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child) -> Markup:
+def _entry(output: OutputField, number: int, rejected: InvalidInput, below: Child) -> Markup:
     """Return the cell to type an output into."""
     name, cell = output.control(number), (number, output.index)
     problem, described = rejected.problems.get(cell), f"problem-{number}{output.suffix}"
@@ -280,13 +379,13 @@ def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child
         aria_label=output.label(number),
         aria_invalid="true" if problem else None,
         aria_describedby=described if problem else None,
-        placeholder="e.g. 4.1" if output.name is None else None,
+        placeholder=output.placeholder,
         data_output=str(output.index),
         class_="result",
     )
     message = tag("p", problem, id=described, class_="problem") if problem else None
     asked = hidden(f"sure-{name}", rejected.questioned[cell]) if cell in rejected.questioned else None
-    return tag("td", control, asked, message, more, data_label=output.title, class_="entry")
+    return tag("td", control, asked, message, below, data_label=output.title, class_="entry")
 
 
 def _no_result(number: int, rejected: InvalidInput) -> Markup:
@@ -318,34 +417,6 @@ def unused_column(rejected: InvalidInput, *, reason: bool = True) -> Markup | No
     )
 
 
-def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
-    if not session.goals.named:
-        title, example = "Paste a column from a spreadsheet", "4.1\n3,8\nfailed: pump stopped"
-        label = f"One result per line, from the first row to the last ({count} rows)"
-        hint = (
-            "Leave a line empty if there is no result yet. Write “failed” and a reason for a failure. With two "
-            "columns, the first is the number of the trial."
-        )
-    else:
-        title, last = "Paste columns from a spreadsheet", session.outputs[-1].title
-        example = f"trial\t{last}\n7\t0.97\n8\t0.95"
-        label = f"One experiment per line. The columns: {', '.join(one.title for one in session.outputs)}"
-        hint = (
-            "The lines are in the order of “Next to try”. Only some outputs, or trials in another order: write the "
-            f"names of the columns in the first line, such as “trial” and “{last}”."
-        )
-    area = tag("textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder=example)
-    return tag(
-        "details",
-        tag("summary", title),
-        tag("p", rejected.paste_problem, class_="problem", role="alert") if rejected.paste_problem else None,
-        labelled(label, area, hint),
-        unused_column(rejected, reason=False),
-        open=bool(rejected.paste_problem) or None,
-        class_="more",
-    )
-
-
 # Suggestions
 
 
@@ -363,7 +434,7 @@ def _ask_form(request: Request, session: Session, rejected: InvalidInput, at: st
     typed = rejected.asked
     count = tag("input", type="number", name="n", value=typed.get("n", remembered_count(request)), min="1",
                 max=str(MAX_BATCH), id="n", required=True)  # fmt: skip
-    controls = [_control(one, "given", typed) for one in session.fields if one.varies]
+    controls = [_control(field, "given", typed) for field in session.fields if field.varies]
     return form(
         request,
         f"{at}/ask",
@@ -391,42 +462,45 @@ def _ask_form(request: Request, session: Session, rejected: InvalidInput, at: st
     )
 
 
-def _control(one: ParameterField, prefix: str, typed: Mapping[str, str], wrong: str = "") -> Markup:
+def _control(field: ParameterField, prefix: str, typed: Mapping[str, str], wrong: str = "") -> Markup:
     """Return the control for the value of a parameter; `wrong` is the name of a control to correct."""
-    name = f"{prefix}-{one.key}"
+    name = f"{prefix}-{field.key}"
     value, invalid = typed.get(name, ""), "true" if name == wrong else None
-    if one.kind == "choice":
-        options = [("", "–"), *((str(option), str(option)) for option in one.options)]
-        return labelled(one.title, select(name, options, value, id=name, aria_invalid=invalid))
-    hint = None if one.lo is None or one.hi is None else f"{one.format(one.lo)} to {one.format(one.hi)}"
+    if field.kind == "choice":
+        options = [("", "–"), *((str(option), str(option)) for option in field.options)]
+        return labelled(field.title, select(name, options, value, id=name, aria_invalid=invalid))
+    hint = None if field.lo is None or field.hi is None else f"{field.format(field.lo)} to {field.format(field.hi)}"
     control = tag("input", type="text", name=name, id=name, value=value, inputmode="text", aria_invalid=invalid)
-    return labelled(one.title, control, hint)
+    return labelled(field.title, control, hint)
 
 
 def _running(snapshot: StudySnapshot) -> Child:
     running = snapshot.running
     if not running:
         return None
-    more = "" if len(running) <= MAX_NAMED else ", …"
-    numbers = ", ".join(f"#{trial.number}" for trial in running[:MAX_NAMED]) + more
+    rest = "" if len(running) <= MAX_NAMED else ", …"
+    numbers = ", ".join(f"#{trial.number}" for trial in running[:MAX_NAMED]) + rest
     subject = "experiment is" if len(running) == 1 else "experiments are"
     return tag("p", f"{len(running)} {subject} being run by programs: {numbers}.", class_="muted")
 
 
 def _own_measurement(request: Request, session: Session, rejected: InvalidInput, at: str) -> Markup:
-    typed, wrong = rejected.own, rejected.refusal.at if rejected.own_problem and rejected.refusal else ""
-    controls = [_control(one, "own", typed, wrong) for one in session.fields if one.varies]
-    names = {one: f"own-result{one.suffix}" for one in session.outputs}
+    typed, wrong = (
+        rejected.added,
+        rejected.refusal.at if rejected.added_problem and rejected.refusal else "",
+    )
+    controls = [_control(field, "own", typed, wrong) for field in session.fields if field.varies]
+    names = [f"own-result{output.suffix}" for output in session.outputs]
     results: list[Markup] = []
-    for one, name in names.items():
-        invalid = "true" if name == wrong or one.index in rejected.own_questioned else None
+    for output, name in zip(session.outputs, names, strict=True):
+        invalid = "true" if name == wrong or output.index in rejected.added_questioned else None
         control = tag("input", type="text", name=name, id=name, value=typed.get(name, ""), aria_invalid=invalid)
-        results.append(labelled(one.title, control))
-    asked = [hidden(f"sure-{names[session.outputs[i]]}", text) for i, text in rejected.own_questioned.items()]
+        results.append(labelled(output.title, control))
+    asked = [hidden(f"sure-{names[i]}", text) for i, text in rejected.added_questioned.items()]
     return tag(
         "details",
         tag("summary", "Add a measurement of your own"),
-        tag("p", rejected.own_problem, class_="problem", role="alert") if rejected.own_problem else None,
+        tag("p", rejected.added_problem, class_="problem", role="alert") if rejected.added_problem else None,
         form(
             request,
             f"{at}/observe",
@@ -436,7 +510,7 @@ def _own_measurement(request: Request, session: Session, rejected: InvalidInput,
             tag("div", controls, results, class_="grid"),
             tag("p", tag("button", "Add it", class_="second")),
         ),
-        open=bool(rejected.own_problem) or None,
+        open=bool(rejected.added_problem) or None,
         id="own",
         class_="more",
     )

@@ -15,7 +15,7 @@ from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, typed_beside
 from gpmi.serve.cell_parsing import ParsedCell
 from gpmi.serve.conflict_page import ConflictingInput
 from gpmi.serve.form_words import in_form_words
-from gpmi.serve.output_fields import Cell, measurement_of
+from gpmi.serve.output_fields import Cell
 from gpmi.serve.page_layout import Refusal, nothing_saved
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.trials import Trial
@@ -45,9 +45,9 @@ def question(session: Session, cells: Mapping[int, ParsedCell], data: FormData, 
     for index, cell in cells.items():
         output = session.outputs[index]
         name = f"{prefix}{output.suffix}"
-        typed, found = data.get(name, "").strip(), output.doubt(cell.y)
-        if found and typed != data.get(f"sure-{name}", "").strip():
-            doubts.append(found if len(cells) == 1 else f"{output.title}: {found}")
+        typed, doubt = data.get(name, "").strip(), output.doubt(cell.y)
+        if doubt and typed != data.get(f"sure-{name}", "").strip():
+            doubts.append(doubt if len(cells) == 1 else f"{output.title}: {doubt}")
             questioned[index] = typed
     if doubts:
         values = " and ".join(questioned.values())
@@ -89,7 +89,7 @@ class Submission:
                 self._reject(number, {index: text}, error)
             else:
                 cells |= {} if cell.empty else {index: cell}
-        refused = any(one == number for one, _ in self.rejected)
+        refused = any(trial == number for trial, _ in self.rejected)
         if refused and any(cell.failed for cell in cells.values()):
             self._reject(number, {index: typed[index] for index in cells}, ValueError(FAILURE_BESIDE))
             return
@@ -159,9 +159,9 @@ class Submission:
 
     async def apply(self, action: str, number: int, why: str) -> None:
         """Apply one of the ACTIONS to a trial."""
-        more = (why.strip() or None,) if action in ("fail", "reject") else ()
+        reason = (why.strip() or None,) if action in ("fail", "reject") else ()
         try:
-            await run_in_threadpool(getattr(self.session, action), number, *more)
+            await run_in_threadpool(getattr(self.session, action), number, *reason)
             await run_in_threadpool(sign, self.session, number, DEEDS[action], self.data)
             self.notes.append(f"Trial {number} {ACTIONS[action]}")
         except Conflict as conflict:
@@ -184,8 +184,8 @@ class Submission:
             return None
         numbers = sorted(places)
         at, texts = places[numbers[0]], [*self.problems.values(), *self.beside_problems.values()]
-        more = ", …" if len(numbers) > MAX_NOTES else ""
-        which = f"trial{'s' if len(numbers) > 1 else ''} {listed(list(map(str, numbers[:MAX_NOTES])))}{more}"
+        rest = ", …" if len(numbers) > MAX_NOTES else ""
+        which = f"trial{'s' if len(numbers) > 1 else ''} {listed(list(map(str, numbers[:MAX_NOTES])))}{rest}"
         if self.counts:
             return Refusal(f"{self.counts} saved, {len(numbers)} not: {which}.", at)
         if self.notes:
@@ -246,20 +246,20 @@ def _save_cells(session: Session, number: int, cells: Mapping[int, ParsedCell], 
     if failures and len(failures) < len(cells):
         raise ValueError(FAILURE_BESIDE)
     if used is not None and meaning == "again":
-        y, bars = measurement_of(session.outputs, cells)
+        y, bars = session.outputs.read(cells)
         return session.observe(used, y, **bars)
     if used is not None:
         if meaning != "tell":
             raise ValueError(f"Trial {number} has a result at other values; keep both, because it was measured twice")
         if not failures:
-            session.check(*measurement_of(session.outputs, cells))  # before the trial is moved
+            session.check(*session.outputs.read(cells))  # before the trial is moved
         session.move(number, used)
     if failures and meaning == "tell":
         return session.fail(number, failures[0].why)
     if meaning == "add":
-        known = session.trial(number)
-        cells = {index: cell for index, cell in cells.items() if session.outputs[index].value(known) is None}
-    y, bars = measurement_of(session.outputs, cells)
+        trial = session.trial(number)
+        cells = {index: cell for index, cell in cells.items() if session.outputs[index].value(trial) is None}
+    y, bars = session.outputs.read(cells)
     if meaning == "correct":
         return session.correct(number, y, **bars)
     return session.tell(number, y, **bars, again=meaning == "again")
@@ -272,7 +272,7 @@ def parsed(session: Session, data: FormData, prefix: str) -> dict[int, ParsedCel
         try:
             cell = output.parse(data.get(f"{prefix}{output.suffix}", ""))
         except ValueError as error:
-            raise ValueError(str(error) if output.name is None else f"{output.title}: {error}") from None
+            raise ValueError(f"{output.prefix}{error}") from None
         cells |= {} if cell.empty else {output.index: cell}
     return cells
 

@@ -10,12 +10,11 @@ from starlette.requests import Request
 
 from gpmi._support.text import round_to_sd
 from gpmi.serve.bench_entry import WHO, entry_fold, remembered_name
-from gpmi.serve.output_fields import lacking_outputs
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.parameter_fields import format_step
 from gpmi.serve.session import Session
 from gpmi.serve.study_page import ACCIDENT, FAILED
-from gpmi.serve.trial_table import format_result, notes_of
+from gpmi.serve.trial_table import format_result
 from gpmi.trials import Trial
 from gpmi.views.html.curves import trial_curve
 from gpmi.views.html.markup import Child, Markup, exact, joined, tag
@@ -49,12 +48,12 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     """Return everything below the heading."""
     rows: list[tuple[str, Child]] = []
     if trial.outputs:
-        for one in session.outputs:
-            limit = tag("small", f" {one.limit}", class_="muted") if one.limit else None
-            rows.append((one.title, [tag("strong", one.format_or_missing(trial)), limit]))
+        for output in session.outputs:
+            limit = tag("small", f" {output.limit}", class_="muted") if output.limit else None
+            rows.append((output.title, [tag("strong", output.format_or_missing(trial)), limit]))
     else:
         rows.append(("Result", format_result(trial)))
-    notes = notes_of(session.outputs, trial)
+    notes = session.outputs.notes(trial)
     rows += [("Note", notes)] if notes else []
     rows += [("Row", str(trial.label))] if trial.label is not None else []
     for part in session.fields:
@@ -64,12 +63,13 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     if trial.mu is not None and trial.sd is not None:
         rows.append(("Prediction", f"{round_to_sd(trial.mu, trial.sd)} ± {round_to_sd(trial.sd, trial.sd)}"))
     if suggested is not None:
-        was = {one: exact(one.of(suggested)) for one in session.fields if one.of(suggested) != one.of(trial.x)}
-        rows.append(("Was suggested", ", ".join(f"{one.title} {text}" for one, text in was.items())))
+        changed = [field for field in session.fields if field.of(suggested) != field.of(trial.x)]
+        texts = [f"{field.title} {exact(field.of(suggested))}" for field in changed]
+        rows.append(("Was suggested", ", ".join(texts)))
     rows += [(title, _time(when)) for title, when in (("Suggested", trial.asked), ("Ended", trial.ended)) if when]
     body = [tag("tr", tag("th", name, scope="row"), tag("td", text)) for name, text in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")
-    drawn = trial_curve(session.space, trial, [one.name for one in session.outputs])
+    drawn = trial_curve(session.space, trial, [output.name for output in session.outputs])
     heading = tag("h2", "Its curve", id="curve-title")
     return joined(
         tag("section", tag("table", caption, tag("tbody", body), class_="facts"), class_="card"),
@@ -88,13 +88,12 @@ DID = {  # what a person did, by the kind of the entry
 
 def _remarks(session: Session, trial: Trial) -> Markup | None:
     """Return who did and wrote what about a trial, and when."""
-    found = session.annotations(trial.number)
     items = []
-    for one in found:
-        files = f" Files: {', '.join(one.files)}." if one.files else ""
-        who = " ".join(part for part in (one.who or "Somebody", DID.get(one.did, "wrote")) if part)
-        items.append(tag("li", tag("strong", who), tag("span", f" {_time(one.time)}", class_="muted"),
-                         tag("p", one.text + files, class_="words lines") if one.text or files else None))  # fmt: skip
+    for remark in session.annotations(trial.number):
+        files = f" Files: {', '.join(remark.files)}." if remark.files else ""
+        who = " ".join(part for part in (remark.who or "Somebody", DID.get(remark.did, "wrote")) if part)
+        text = tag("p", remark.text + files, class_="words lines") if remark.text or files else None
+        items.append(tag("li", tag("strong", who), tag("span", f" {_time(remark.time)}", class_="muted"), text))
     heading = tag("h2", "Who did what", id="remarks-title")
     return tag("section", heading, tag("ul", items, class_="remarks"), class_="card",
                aria_labelledby="remarks-title") if items else None  # fmt: skip
@@ -107,15 +106,15 @@ def _time(when: float) -> str:
 def allowed_actions(session: Session, trial: Trial) -> tuple[str, ...]:
     """Return the actions that have a form: those that the status of the trial allows."""
     allowed = (*ACTIONS[trial.status], "note")
-    allowed = ("tell", *allowed) if lacking_outputs(session.outputs, trial) else allowed
-    has_steps = any(one.kind == "steps" for one in session.fields)
-    return tuple(one for one in allowed if one != "report" or has_steps)
+    allowed = ("tell", *allowed) if session.outputs.lacking(trial) else allowed
+    steps = any(field.kind == "steps" for field in session.fields)
+    return tuple(action for action in allowed if action != "report" or steps)
 
 
 def _action_forms(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None) -> Markup:
     """Return a form for each action that the status of the trial allows."""
-    missing, allowed = lacking_outputs(session.outputs, trial), allowed_actions(session, trial)
-    steps = [one for one in session.fields if one.kind == "steps"]
+    missing, allowed = session.outputs.lacking(trial), allowed_actions(session, trial)
+    steps = [field for field in session.fields if field.kind == "steps"]
     address = f"/study/{session.slug}/trial/{trial.number}"
 
     def value(action: str) -> Markup:
@@ -124,17 +123,17 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         controls = []
         shown = list(session.outputs)
         if trial.status == "told" and action in ("tell", "correct"):
-            shown = missing if action == "tell" else [one for one in shown if one not in missing]
-        for one in shown:
-            known = one.format(trial) if action == "correct" else None
-            hint = "e.g. 4.1 ± 0.2" if one.name is None else f"now {known}" if known else None
-            control = tag("input", type="text", name=f"y{one.suffix}", value=typed.get(one.index, ""),
-                          required=one.name is None, placeholder=hint)  # fmt: skip
-            controls.append(labelled(one.title, control))
-            if one.index in questioned:
-                controls.append(hidden(f"sure-y{one.suffix}", questioned[one.index]))
-        some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
-        return joined(some if session.goals.named and action == "correct" else None, *controls)
+            shown = missing if action == "tell" else [output for output in shown if output not in missing]
+        for output in shown:
+            hint = output.hint(output.format(trial) if action == "correct" else None)
+            control = tag("input", type="text", name=f"y{output.suffix}", value=typed.get(output.index, ""),
+                          required=output.required, placeholder=hint)  # fmt: skip
+            controls.append(labelled(output.title, control))
+            if output.index in questioned:
+                controls.append(hidden(f"sure-y{output.suffix}", questioned[output.index]))
+        optional = any(not output.required for output in shown)
+        rest = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
+        return joined(rest if optional and action == "correct" else None, *controls)
 
     def step() -> Markup:
         name, (lo, hi) = steps[0].title, (steps[0].lo or 1, steps[0].hi or 1)
