@@ -15,10 +15,10 @@ A result is entered by POST /study/{slug}/results: `forms.save_results` -> `Subm
 `Session.tell`.
 
 What people see: `page_layout` is the frame of every page, `study_page` the notebook of a study (with `summary`,
-`best_so_far`, `trial_table` and, for several objectives, `front_page`), `trial_page` one trial, `conflict_page` the page after two people entered
-the same trial, `new_study` the pages that create one. `live_updates` tells open pages what has changed. `model_worker`
-computes whatever needs a model, in subprocesses for large studies. `app_state` holds the objects that all requests
-share.
+`best_so_far`, `trial_table` and, for several objectives, `front_page`), `trial_page` one trial, `conflict_page` the
+page after two people entered the same trial, `new_study` the pages that create one. `live_updates` tells open pages
+what has changed. `model_worker` computes whatever needs a model, in subprocesses for large studies. `app_state` holds
+the objects that all requests share.
 """
 
 from gpmi.serve.app import application
