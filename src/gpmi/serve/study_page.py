@@ -292,7 +292,7 @@ class EntryForm(ABC):
         )
 
 
-class OneColumn(EntryForm):
+class ResultForm(EntryForm):
     """The form for one result. All that belongs to a trial stands in its cell."""
 
     def tables(self) -> Markup:
@@ -315,7 +315,7 @@ class OneColumn(EntryForm):
         return "Paste a column from a spreadsheet", label, "4.1\n3,8\nfailed: pump stopped", hint
 
 
-class OutputColumns(EntryForm):
+class OutputsForm(EntryForm):
     """The form for outputs that may come one by one. A last column has all that belongs to a trial."""
 
     class_: ClassVar[str] = "sheet several"
@@ -353,7 +353,7 @@ class OutputColumns(EntryForm):
 
 def entry_form(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput) -> EntryForm:
     """Return the form to enter the results of a study."""
-    kind = OutputColumns if session.goals.named else OneColumn
+    kind = OutputsForm if session.goals.named else ResultForm
     most = min(MAX_ROWS, max(1, MAX_CELLS // (len(session.outputs) + len(session.fields) + BESIDE)))
     waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
     return kind(request, session, snapshot, rejected, waiting, incomplete)
