@@ -19,9 +19,9 @@ from gpmi import plots, report
 from gpmi.trials.trial import Report
 from gpmi.views.fidelity_view import MAX_CURVES, MAX_POINTS, continued, curves_of, drawn_curves, spending
 from gpmi.views.figures.contours import MapPlane
-from gpmi.views.figures.convergence import best_so_far
 from gpmi.views.figures.style import VERMILION
 from gpmi.views.html.curves import trial_curve
+from gpmi.views.pictures.convergence import best_so_far
 from gpmi.views.run_view import RunView
 
 COSTS = {"coarse": 1.0, "medium": 10.0, "1": 60.0}

@@ -10,8 +10,8 @@ import numpy as np
 
 from gpmi._support.text import shortened
 from gpmi.views.figures.axes import NAME
-from gpmi.views.figures.convergence import COLOURS, FEW_RUNS
-from gpmi.views.figures.style import BLACK, GREY, without_math
+from gpmi.views.figures.style import BLACK, COLOURS, GREY, without_math
+from gpmi.views.pictures.convergence import FEW_RUNS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

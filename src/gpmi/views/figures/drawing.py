@@ -45,7 +45,8 @@ def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
             form = "steps-post" if mark.steps else "default"
             ax.plot(mark.x, mark.y, drawstyle=form, label=label, zorder=order, **LINES[mark.look])
         case Band():
-            ax.fill_between(mark.x, mark.low, mark.high, label=label, zorder=order, linewidth=0.0, **AREAS[mark.look])
+            look: dict[str, Any] = {"label": label, "zorder": order, "linewidth": 0.0, **AREAS[mark.look]}
+            ax.fill_between(mark.x, mark.low, mark.high, step="post" if mark.steps else None, **look)
         case Points():
             ax.plot(mark.x, mark.y, linestyle="none", label=label, zorder=order, **POINTS[mark.look])
         case Level(side="x"):

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi._support.text import rough, shortened
-from gpmi._support.types import Array
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goal
-from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above, star, without_math
-from gpmi.views.figures.traces import label_t
+from gpmi.views.figures.drawing import draw
+from gpmi.views.figures.style import BLUE, GREY, LIGHT, PALE, legend_above, star, without_math
 from gpmi.views.front_view import (
     KINDS,
     Kind,
@@ -24,12 +23,12 @@ from gpmi.views.front_view import (
     stated,
     title_of,
 )
+from gpmi.views.pictures.convergence import hypervolume
 from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PALE = "#BDBDBD"
 NAME = 40  # characters of the name of an output, at most; our choice
 MARKS: dict[Kind, dict[str, Any]] = {
     "broken": {"marker": "x", "color": PALE, "markersize": 4.5, "zorder": 2},
@@ -82,9 +81,9 @@ def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
     """Draw the worst acceptable values as dashed lines, where they are not far away from all that is drawn."""
     limits = ax.get_xlim(), ax.get_ylim()
     label: str | None = "worst acceptable"
-    for (lo, hi), value, draw in zip(limits, worst, (ax.axvline, ax.axhline), strict=True):
+    for (lo, hi), value, across in zip(limits, worst, (ax.axvline, ax.axhline), strict=True):
         if value is not None and 2.0 * lo - hi <= value <= 2.0 * hi - lo:
-            draw(value, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=label, zorder=1.2)
+            across(value, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=label, zorder=1.2)
             label = None
 
 
@@ -92,49 +91,9 @@ def draw_hypervolume(ax: Axes, run: RunView, *, legend: bool = True) -> None:
     """Draw the hypervolume after each trial with all objectives, and how much is still to be had."""
     ledger = run.front_ledger
     assert ledger is not None
-    label_t(ax, "trials with all objectives", ledger.n)
-    t, now = np.arange(1, ledger.n + 1), ledger.hypervolume
-    ax.step(t, ledger.history, where="post", color=BLUE, linewidth=1.6, label="hypervolume of the front")
-    if ledger.missing.known:
-        high, median = now + ledger.missing.interval()[1], now + ledger.missing.median
-        share = 100.0 * ledger.missing.share()[1]
-        ax.axhspan(now, high, color=LIGHT, linewidth=0.0, zorder=0.5, label="still to be had, 95 %")
-        ax.axhline(median, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median")
-        of = "the possible hypervolume" if legend else "it"
-        title = f"At most {rough(share, 2)} % of {of} is missing"
-    else:
-        title = "What is missing is not known yet"
-    ax.set_title(title, pad=20.0 if legend else None)
-    ax.set_ylim(bottom=0.0)
-    names = " \N{MULTIPLICATION SIGN} ".join(run.objectives)
-    ax.set_ylabel("hypervolume: " + without_math(shortened(names, NAME)))
+    draw(ax, hypervolume(ledger, list(run.objectives)))
+    of = "the possible hypervolume" if legend else "it"
+    share = f"At most {rough(100.0 * ledger.missing.share()[1], 2)} % of {of} is missing"
+    ax.set_title(share if ledger.missing.known else "What is missing is not known yet", pad=20.0 if legend else None)
     if legend:
         legend_above(ax)
-
-
-def draw_objective(ax: Axes, run: RunView, name: str, *, legend: bool = True) -> None:
-    """Draw an output after each of its values, and the best of them so far if it is an objective."""
-    goal = run.goals[name]
-    told = [trial for trial in run.told if name in trial.outputs]
-    y, t = shown_values(told, name, goal), np.arange(1, len(told) + 1)
-    works = np.array([trial.feasible for trial in told], dtype=bool)
-    label_t(ax, "values in order", len(told))
-    ax.plot(t[works], y[works], ".", color=GREY, markersize=4.0, label="measured")
-    if not works.all():
-        ax.plot(t[~works], y[~works], "x", color=PALE, markersize=4.0, label="a limit does not hold")
-    if name in run.objectives:
-        ax.step(t, best_of(y, works, sign_of(run.objectives[name])), where="post", color=BLUE, linewidth=1.6,
-                label="best so far")  # fmt: skip
-    (lo, hi), level = ax.get_ylim(), stated(goal)
-    if level is not None and 2.0 * lo - hi <= level <= 2.0 * hi - lo:
-        what = "worst acceptable" if name in run.objectives else "limit"
-        ax.axhline(level, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=what)
-    ax.set_ylabel(_label(name, goal))
-    if legend:
-        legend_above(ax)
-
-
-def best_of(y: Array, works: Array, sign: float) -> Array:
-    """Return the best of the values y (n,) so far of those that work; nan before the first."""
-    best = np.maximum.accumulate(np.where(works, sign * y, -np.inf)) if len(y) else y
-    return np.where(np.isfinite(best), sign * best, np.nan)

@@ -8,6 +8,7 @@ objectives, a figure without `output` has all of them, or the error says which t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,17 +25,18 @@ from gpmi.views.fidelity_view import curves_of
 from gpmi.views.figures.axes import axes_of, value_label
 from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.contours import draw_map, draw_maps
-from gpmi.views.figures.convergence import draw_convergence, groups_of
+from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.fidelity import draw_cost, draw_curves
-from gpmi.views.figures.front import draw_front, draw_hypervolume, draw_objective
+from gpmi.views.figures.front import draw_front, draw_hypervolume
 from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
 from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
-from gpmi.views.figures.style import add_panels, figure_of, label_first_column, new_figure, style
+from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
 from gpmi.views.front_view import complete, pairs_of
 from gpmi.views.pictures import calibration as calibration_pictures
+from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
 from gpmi.views.run_view import RunView, bounds_of
 
@@ -166,7 +168,12 @@ def convergence(
     groups = groups_of(source, output)
     with style():
         ax = ax or new_figure(6.4, 3.8).add_subplot()
-        draw_convergence(ax, groups, optimum)
+        runs = [run for group in groups.values() for run in group]
+        picture = convergence_pictures.comparison(groups, optimum)
+        if len(runs) == 1 and optimum is None:
+            picture = replace(picture, marks=convergence_pictures.values(runs[0]).marks)
+        draw(ax, picture)
+        ax.legend(loc="best")
     return figure_of(ax)
 
 
@@ -401,8 +408,15 @@ def run(source: Source, f: Function | None = None, *, output: str | None = None)
             draw_traces(add_panels(figure, grid[1].subgridspec(1, 3), 3), view)
         else:
             assert view.output is not None
-            draw_objective(figure.add_subplot(grid[1]), view.parent, view.output)
+            panel = figure.add_subplot(grid[1])
+            draw(panel, convergence_pictures.values(_as_shown(view.parent, view.output)))
+            legend_above(panel)
     return figure
+
+
+def _as_shown(view: RunView, name: str) -> RunView:
+    """Return the view of an output as its values are drawn: one with a target as the distance from it."""
+    return view.of_objective(name) if name in view.objectives else view.of_output(name)
 
 
 def _draw_run(view: RunView) -> Figure:
@@ -419,7 +433,7 @@ def _draw_run(view: RunView) -> Figure:
             draw_hypervolume(above[-1], view, legend=False)
         below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))
         for ax, name in zip(below, outputs, strict=True):
-            draw_objective(ax, view, name, legend=False)
+            draw(ax, convergence_pictures.values(_as_shown(view, name)))
         _add_legend([*above, *below], None, 7)
     return figure
 

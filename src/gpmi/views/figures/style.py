@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Blue and vermilion are from the palette of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, VERMILION, BLACK, GREY, LIGHT = "#0072B2", "#D55E00", "#222222", "#8C8C8C", "#D9D9D9"
+PALE = "#BDBDBD"
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -36,20 +37,26 @@ STYLE: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
 }
 # How the looks of a picture are drawn.
+COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", BLACK)  # of Okabe and Ito; neighbours differ
 LINES: dict[str, dict[str, Any]] = {
     "area": {"color": LIGHT, "linewidth": 7.0},
     "mean": {"color": BLUE, "linewidth": 1.6},
     "reference": {"color": GREY, "linewidth": 0.9, "linestyle": (0, (5, 3))},
     "whisker": {"color": BLACK, "linewidth": 1.0},
+    "front-median": {"color": BLUE, "linewidth": 0.9, "linestyle": (0, (4, 2))},
+    **{f"group {number}": {"color": colour, "linewidth": 1.6} for number, colour in enumerate(COLOURS)},
 }
 POINTS: dict[str, dict[str, Any]] = {
     "observed": {"marker": ".", "color": GREY, "markersize": 4.0},
+    "failed": {"marker": "x", "color": PALE, "markersize": 4.0},
     "point": {"marker": "o", "color": BLUE, "markersize": 3.5},
     "value": {"marker": "o", "color": BLUE, "markersize": 4.5},
     "rug": {"marker": "|", "color": BLUE, "alpha": 0.5, "markersize": 9.0},
 }
 AREAS: dict[str, dict[str, Any]] = {
     "area": {"color": LIGHT},
+    "design": {"color": LIGHT, "alpha": 0.45},
+    **{f"group {number}": {"color": colour, "alpha": 0.2} for number, colour in enumerate(COLOURS)},
     "likely": {"color": LIGHT, "alpha": 0.45},
     "bar": {"facecolor": BLUE, "edgecolor": BLUE},
     "bar-light": {"facecolor": LIGHT, "edgecolor": BLUE},

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi.views.figures.axes import value_label
-from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above
+from gpmi.views.figures.drawing import draw
+from gpmi.views.figures.style import AREAS, BLUE, GREY, legend_above
+from gpmi.views.pictures.convergence import regret, values
 from gpmi.views.run_view import WIDE_RANGE, RunView
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ def draw_traces(panels: list[Axes], run: RunView) -> None:
     gamma_hat = [(t, trial.gamma_hat) for t, trial in chosen if trial.gamma_hat is not None]
     best, bonus, paid = panels
     first = chosen[0][0] if chosen else len(run.ended) + 1
-    for ax in panels:
-        label_t(ax, "evaluation $t$", len(run.ended))
+    draw(best, values(run))
+    legend_above(best)
+    for ax in (bonus, paid):
+        label_t(ax, "evaluation", len(run.ended))
         if first > 1:
-            ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="initial design")
-    _draw_best(best, run)
+            ax.axvspan(0.5, first - 0.5, linewidth=0.0, zorder=0, **AREAS["design"])
     if phi:
         _draw_trace(bonus, phi, r"Bonus at the query $\phi_t(x_t)$")
         _log_if_wide(bonus, [value for _, value in phi])
@@ -36,22 +38,13 @@ def draw_traces(panels: list[Axes], run: RunView) -> None:
     _draw_trace(paid, gamma_hat, r"Variance paid for before $t$, $\hat\gamma_{t-1}$")
 
 
-def _draw_best(ax: Axes, run: RunView) -> None:
-    t, y = np.array([(t, trial.y) for t, trial in run.numbered], dtype=float).T
-    best = (np.maximum if run.goal == "max" else np.minimum).accumulate(y)
-    ax.plot(t, y, ".", color=GREY, markersize=4.0, label="observed")
-    ax.step(t, best, where="post", color=BLUE, linewidth=1.6, label="best so far")
-    ax.set_ylabel(value_label(run))
-    legend_above(ax)
-
-
 def draw_ledger(panels: list[Axes], run: RunView) -> None:
     """Draw the simple regret's interval, the information and phi_t(x_t) after each value."""
     assert run.ledger is not None
-    regret, information, bonus = panels
+    gap, information, bonus = panels
     for ax in panels:
         label_t(ax, "values told $t$", run.ledger.n)
-    _draw_regret(regret, run)
+    _draw_regret(gap, run)
     steps = run.ledger.steps
     gained = [(step.t, step.information) for step in steps if step.information is not None]
     gathered = [(t, float(total)) for (t, _), total in zip(gained, np.cumsum([i for _, i in gained]), strict=True)]
@@ -66,20 +59,11 @@ def draw_ledger(panels: list[Axes], run: RunView) -> None:
 
 def _draw_regret(ax: Axes, run: RunView) -> None:
     """Draw the 95 % interval and the median of the simple regret at some moments of the run."""
-    found = run.regret_history
-    if found is None:
+    if run.regret_history is None:
         ax.set_title("Simple regret: not known yet")
         return
-    low, median, high = found.low, found.median, found.high
-    if found.floor is not None:
-        low, median, high = (np.maximum(values, found.floor) for values in (low, median, high))
-        ax.set_yscale("log")
-        ax.set_ylim(bottom=found.floor)
-    else:
-        ax.set_ylim(bottom=0.0, top=1.05 * float(high.max()) or 1.0)
-    ax.fill_between(found.t, low, high, color=LIGHT, linewidth=0.0, label="95 % interval")
-    ax.plot(found.t, median, color=BLUE, linewidth=1.6, label="median")
-    ax.set_title(r"Simple regret, $\max f - f$(recommended)")
+    draw(ax, regret(run, run.regret_history))
+    ax.set(title=r"Simple regret, $\max f - f$(recommended)", ylabel="")
     ax.legend(loc="best")
 
 

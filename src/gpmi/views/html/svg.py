@@ -330,7 +330,10 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
         case Line():
             return (steps if mark.steps else polyline)(x(mark.x), y(mark.y), mark.look)
         case Band():
-            return band(x(mark.x), y(mark.low), y(mark.high))
+            at, low, high = x(mark.x), y(mark.low), y(mark.high)
+            if mark.steps:
+                at, low, high = np.repeat(at, 2)[1:], np.repeat(low, 2)[:-1], np.repeat(high, 2)[:-1]
+            return band(at, low, high)
         case Points():
             return points(x(mark.x), y(mark.y), mark.look)
         case Spans():

@@ -68,13 +68,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """The area between two lines (m,)."""
+    """The area between two lines (m,), with a gap where one is not finite."""
 
     x: Array
     low: Array
     high: Array
     look: str = "area"
     label: str = ""
+    steps: bool = False
 
 
 @dataclass(frozen=True)
