@@ -57,6 +57,28 @@ def test_the_description_of_a_study_has_units(client: Any) -> None:
     assert client.get("/api/studies").json()["studies"] == [{"study": "default", "name": "default", "title": "lab"}]
 
 
+def test_an_error_has_a_code_and_values_for_programs(client: Any) -> None:
+    answer = client.post("/api/ask", json={"fixed": {"temperature": 120}})
+    assert answer.status_code == 400 and answer.json() == {
+        "error": "fixed: temperature is 120, outside [20.0, 90.0]; give a value inside",
+        "code": "outside",
+        "values": {"name": "temperature", "value": 120, "low": 20.0, "high": 90.0},
+    }
+    refused = {
+        "unknown-option": {"x": {"temperature": 50, "catalyst": "\ud800"}, "y": 1},
+        "wrong-keys": {"x": {"temperature": 50}, "y": 1},
+        "not-a-number": {"x": {"temperature": None, "catalyst": "A"}, "y": 1},
+        "negative-variance": {"x": {"temperature": 50, "catalyst": "A"}, "y": 1, "noise_var": -1},
+    }
+    for code, body in refused.items():
+        answer = client.post("/api/tell", content=json.dumps(body), headers={"content-type": "application/json"})
+        assert answer.status_code == 400 and answer.json()["code"] == code
+    assert "code" not in client.post("/api/tell", json={"number": 7, "y": 1}).json()
+    described = client.get("/api/openapi.json").json()["components"]["schemas"]["Error"]
+    assert described["required"] == ["error"] and described["properties"].keys() == {"error", "code", "values"}
+    assert all(code in described["properties"]["code"]["description"] for code in ("outside", *refused))
+
+
 def test_fixed_coordinates_stay_fixed(client: Any) -> None:
     (trial,) = post(client, "ask", fixed={"temperature": 21.5})["trials"]
     assert trial["x"]["temperature"] == 21.5 and trial["fixed"] == {"temperature": 21.5}

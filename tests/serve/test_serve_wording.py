@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laboratory import Page, client_for, create_study, follow, send, text_of
+from sample_refusals import SAMPLES
 
 import gpmi
+from gpmi._support.refusals import CODES, Refused, RefusedValue
 from gpmi.serve.cell_parsing import parse_cell, parse_number
 from gpmi.serve.model_worker import summarise
 from gpmi.serve.parameter_fields import fields_of
+from gpmi.serve.refusal_words import WORDS, in_form_words
 from gpmi.serve.study_form import FormProblem, typed_study
 
 AT = "/study/default"
@@ -108,6 +111,34 @@ def test_refusals_of_values_have_the_words_of_the_page(tmp_path: Path) -> None:
         own |= {"own-solvent": "THF", "own-result-0": "40"}
         page = text_of(send(client, client.get(AT), "/observe", **own))
         assert "“water + ethanol + glycol = 1” must hold; with these values it is off by 0.1." in page
+
+
+# The words of a code
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_words_for_a_form(code: str) -> None:
+    assert CODES.keys() == WORDS.keys()
+    with pytest.raises(Refused) as refused:
+        SAMPLES[code].call()
+    words = in_form_words(refused.value)
+    assert words == SAMPLES[code].words and not PYTHON.search(words)
+
+
+def test_what_has_no_code_is_shown_as_it_is() -> None:
+    assert in_form_words(ValueError("give a number")) == "give a number"
+    assert in_form_words(FormProblem("give a number", "lo-0")) == "give a number"
+    assert in_form_words(RefusedValue("give a number")) == "give a number"
+
+
+def test_what_was_typed_stays_what_it_is_and_long_lists_are_cut() -> None:
+    names = [f"parameter {i}" for i in range(1000)]
+    words = in_form_words(RefusedValue("", "unknown-parameter", name="{low} == 1", names=names))
+    assert words.startswith("There is no parameter {low} == 1; the parameters are parameter 0, parameter 1, ")
+    assert words.endswith(" more") and len(words) < 400
+    combination = {"step": "a <= b", "pH": 7.0, "solvent": ["THF", "DMF"]}
+    words = in_form_words(RefusedValue("", "never-together", constraints=[combination, "x == 1"]))
+    assert words.startswith("“never step = a <= b, pH = 7, solvent = THF, DMF” and “x = 1” cannot hold together")
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])

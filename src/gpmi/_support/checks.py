@@ -13,12 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from gpmi._support.refusals import RefusedType, RefusedValue
+from gpmi._support.refusals import shown as shown  # part of every message of a check
 from gpmi._support.types import Array
 
 LARGEST_COUNT = 2**63 - 1  # of NumPy's integers
 LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; nobody can copy a number longer than this. Our choice
 LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
-_SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
 _GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
 _RUNS = "of gpmi.maximize and gpmi.minimize"
 _GOALS = 'goals={"yield": "max", "cost": "min"} of gpmi.optimize, gpmi.Optimizer and gpmi.study'
@@ -147,30 +148,21 @@ def _takes(signature: inspect.Signature, /, *args: Any, **kwargs: Any) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
-    """Return the repr of a value for a message, cut if it is long. It never raises."""
-    try:
-        text = repr(value)
-    except Exception:  # a whole number of more than 4,300 digits, or an object of the user
-        return f"a value of type {type(value).__name__} that cannot be printed"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     """Return a finite float from a real number of any type, but not from a bool, a string or an array."""
     if type(value) is float and math.isfinite(value):
         return value
     plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
-        raise TypeError(f"{name} is {shown(value)}; {remedy}")
+        raise RefusedType(f"{name} is {shown(value)}; {remedy}", "not-a-number", name=name, value=value)
     try:
         result = float(plain)
     except OverflowError:
         result = math.inf
     except (TypeError, ValueError):  # a timedelta64 claims to be a whole number
-        raise TypeError(f"{name} is {shown(value)}; {remedy}") from None
+        raise RefusedType(f"{name} is {shown(value)}; {remedy}", "not-a-number", name=name, value=value) from None
     if not math.isfinite(result):
-        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+        raise RefusedValue(f"{name} is {shown(value)}; {remedy}", "not-a-number", name=name, value=value)
     return result
 
 
@@ -178,7 +170,7 @@ def positive(name: str, value: Any) -> float:
     """Return a finite number above 0."""
     result = number(name, value, remedy := "give one positive, finite number")
     if result <= 0.0:
-        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+        raise RefusedValue(f"{name} is {shown(value)}; {remedy}", "not-positive", name=name, value=value)
     return result
 
 
@@ -186,7 +178,7 @@ def variance(name: str, value: Any) -> float:
     """Return a finite number, 0 or larger."""
     result = number(name, value, remedy := "it is a variance: give one finite number, 0 or larger")
     if result < 0.0:
-        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+        raise RefusedValue(f"{name} is {shown(value)}; {remedy}", "negative-variance", name=name, value=value)
     return result
 
 
@@ -211,11 +203,13 @@ def probability(name: str, value: Any, remedy: str = "it is a probability: give 
 def whole(name: str, value: Any, least: int, most: int = LARGEST_COUNT) -> int:
     """Return a whole number from `least` to `most`."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is {shown(value)}; give a whole number")
+        raise RefusedType(f"{name} is {shown(value)}; give a whole number", "not-whole", name=name, value=value)
     if value < least:
-        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at least {least}")
+        sentence = f"{name} is {shown(int(value))}; give a whole number of at least {least}"
+        raise RefusedValue(sentence, "too-small", name=name, value=value, low=least)
     if value > most:
-        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at most {most}")
+        sentence = f"{name} is {shown(int(value))}; give a whole number of at most {most}"
+        raise RefusedValue(sentence, "too-large", name=name, value=value, high=most)
     return int(value)
 
 
@@ -229,7 +223,8 @@ def flag(name: str, value: Any) -> bool:
 def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     """Return one of several words."""
     if not isinstance(value, str) or value not in words:
-        raise ValueError(f"{name} is {shown(value)}; give one of {', '.join(map(repr, words))}")
+        sentence = f"{name} is {shown(value)}; give one of {', '.join(map(repr, words))}"
+        raise RefusedValue(sentence, "not-a-choice", name=name, value=value, options=words)
     return value
 
 

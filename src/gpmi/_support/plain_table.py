@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from typing import Any, NoReturn, Self, TypeAlias
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 
 Place: TypeAlias = tuple[str | int, ...]  # keys and positions, from the outside inwards
 
 
-class TableError(ValueError):
+class TableError(RefusedValue):
     """A value that cannot be used: `what is wrong; the remedy`, and where it stands."""
 
     def __init__(self, text: str, place: Place = ()) -> None:
@@ -50,7 +51,7 @@ class Table:
         except TableError:
             raise
         except (TypeError, ValueError) as error:
-            self.refuse(str(error), *inside)
+            raise self.error(str(error), (*self.place, *inside)).like(error) from None
 
     def allow_only(self, names: Iterable[str]) -> None:
         """Refuse keys that are not among these names."""

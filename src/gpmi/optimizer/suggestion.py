@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import reworded
 from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, FrozenPoint, Point
 from gpmi.gp.trend import Trend
@@ -167,8 +168,8 @@ def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
     try:
         return tuple((space.canonical(x), space.encode(x)) for x in points)
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them ({error})") from error
+        sentence = f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them ({error})"
+        raise reworded(error, sentence) from error
 
 
 def starts_of(best: list[Array], space: Space, n_init: int) -> tuple[tuple[Point, Array], ...]:

@@ -22,6 +22,7 @@ from gpmi._support import processes
 from gpmi._support.checks import ONE_VALUE, has_several, shown
 from gpmi._support.fork_rng import split_generators
 from gpmi._support.interrupts import uninterrupted
+from gpmi._support.refusals import reworded
 from gpmi._support.study_files import make_read_only
 from gpmi._support.text import error_message
 from gpmi.optimizer import Optimizer
@@ -190,9 +191,8 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
             return optimizer.tell(trial, **answer._asdict())
         return optimizer.tell(trial, answer)
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may need other arguments
         wrong = _mistake(answer, error, learns, optimizer.goals)
-        raise kind(f"f returned {shown(answer)} at x = {trial.x!r}; {wrong}") from error
+        raise reworded(error, f"f returned {shown(answer)} at x = {trial.x!r}; {wrong}") from error
 
 
 def _has_value(optimizer: Optimizer) -> bool:

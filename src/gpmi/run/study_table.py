@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -33,6 +33,7 @@ KEYS = (
 OUTPUT = ("bounds", "unit", "error_bar")  # what may be said of a result: at the top, or in its table of [goals]
 ORDERED = "ordered"  # the word for a choice whose options have an order
 KINDS: dict[str, Any] = {**{kind.__name__.lower(): kind for kind in get_args(Parameter)}, ORDERED: Choice}
+DETAILS = ("step", "features")  # of a parameter: what is wrong with one is said there
 FIDELITY = "fidelity"  # a kind of parameter beside these: levels with their costs, or steps
 FIDELITY_FORMS = (
     "{ fidelity = { coarse = 1, fine = 60 } } for levels with their costs, or { fidelity = [1, 52] } for steps"
@@ -150,17 +151,21 @@ def _parameter(table: Table) -> AnyParameter:
     table.allow_only((word, *optional))
     arguments: dict[str, Any] = {name: table.content[name] for name in optional if name in table.content}
     table.get("when", _condition)
+    details = {name: arguments.pop(name) for name in DETAILS if name in arguments}
     with table.at(word):
-        values, features = table.content[word], arguments.get("features")
+        values = table.content[word]
         if KINDS[word] is Choice and isinstance(values, list):
             options = [_option(option) for option in values]
-            if isinstance(features, str):
+            if isinstance(features := details.get("features"), str):
                 with table.at("features"):
-                    arguments["features"] = features_of_csv(table.attached(features), options)
+                    details["features"] = features_of_csv(table.attached(features), options)
         if word == ORDERED:
             arguments[ORDERED] = True
         parameter: Parameter = KINDS[word].from_plain(word, values, **arguments)
-        return parameter
+    for name in details:
+        with table.at(name):
+            parameter = replace(parameter, **details)
+    return parameter
 
 
 def _fidelity(table: Table) -> Fidelity:

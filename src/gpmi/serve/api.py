@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gpmi._support import checks
+from gpmi._support.refusals import Refused
 from gpmi._support.types import Point
 from gpmi.analysis.front import CONFIDENCE
 from gpmi.serve.app_state import state_of
@@ -37,6 +38,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 # Reading and writing JSON
+
+
+def _code_of(error: Exception) -> dict[str, Any]:
+    """Return the code of an error, for programs, and its values; nothing if it has no code."""
+    return {"code": error.code, "values": error.values} if isinstance(error, Refused) and error.code else {}
 
 
 def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
@@ -171,7 +177,7 @@ def json_endpoint(endpoint: Callable[[Request, Session], Awaitable[Any]]) -> End
         except SpaceExhausted:
             return JSONResponse({"error": "every point of the space has been suggested"}, 410)
         except (ValueError, TypeError, OverflowError) as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return JSONResponse({"error": str(error), **_code_of(error)}, 400)
         except (StudyError, TooManyWatchers) as error:
             return JSONResponse({"error": str(error)}, 503, {"retry-after": "5"})
         if request.method == "POST":

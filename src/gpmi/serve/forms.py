@@ -22,11 +22,11 @@ from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
 from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, remember_name, typed_beside
 from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
-from gpmi.serve.form_words import in_form_words
 from gpmi.serve.front_page import ChoiceInput, choice_of
 from gpmi.serve.output_fields import Cell, outputs_of
 from gpmi.serve.page_layout import Refusal, full_page, message_page, nothing_saved, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page, trial_number
+from gpmi.serve.refusal_words import in_form_words
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.serve.study_form import field_of, typed_results, typed_study
@@ -361,8 +361,8 @@ async def choose_point(request: Request, data: FormData) -> Response:
         output, direction, where, confidence = choice_of(session, data)
         chosen = await run_in_threadpool(session.choose, output, direction, where, confidence)
     except (ValueError, TypeError) as error:
-        refusal = nothing_saved(f"{error}.", "choice", "found")
-        rejected = InvalidInput(choice=ChoiceInput(typed, problem=f"{error}."), refusal=refusal)
+        refusal = nothing_saved(problem_of(error), "choice", "found")
+        rejected = InvalidInput(choice=ChoiceInput(typed, problem=problem_of(error)), refusal=refusal)
         return await show_study(request, session, rejected, 400)
     key = state_of(request).choices.add(ChoiceInput(typed, chosen, session.slug))
     return RedirectResponse(f"/study/{session.slug}?chosen={key}#choice", 303)
@@ -397,7 +397,7 @@ async def create_from_parameters(request: Request, data: FormData) -> Response:
         table = typed_study(data)
         session = await _create(request, data, dict(table.parameters), table.options)
     except (ValueError, TypeError) as error:
-        return new_study.new_study_page(request, data, in_form_words(str(error)), 400, field_of(error))
+        return new_study.new_study_page(request, data, in_form_words(error), 400, field_of(error))
     return _redirect(request, session, _created())
 
 
@@ -426,7 +426,7 @@ async def create_from_table(request: Request, data: FormData) -> Response:
         space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data, outputs)
         session = await _create(request, data, space, results.options)
     except (ValueError, TypeError) as error:
-        return new_study.table_page(request, key, table, data, in_form_words(str(error)), 400, field_of(error))
+        return new_study.table_page(request, key, table, data, in_form_words(error), 400, field_of(error))
     measured = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
     values = [(x, *outputs.read(cells)) for x, cells in measured if cells]
     if values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, get_args
 
+from gpmi._support.refusals import CODES
 from gpmi.trials.trial import Origin, Status
 
 JSON = "application/json"
@@ -103,6 +104,14 @@ CHOSEN: dict[str, Any] = {
         "note": {"type": ["string", "null"], "description": "what to know before acting on it"},
     },
 }
+ERROR: dict[str, Any] = {
+    "error": {"type": "string", "description": "what is wrong, and the remedy"},
+    "code": {
+        "type": "string",
+        "description": f"why an argument was refused, if there is a code for it: {', '.join(CODES)}; others may follow",
+    },
+    "values": {"type": "object", "description": "what the code is about, such as name, value, low and high"},
+}
 # The errors that every request may get, by status.
 ERRORS = {
     "400": "an argument cannot be used",
@@ -134,7 +143,7 @@ def description(*, token: bool, batch: int, page: int) -> dict[str, Any]:
         },
         "paths": {**_post_paths(batch), **_get_paths(page)},
         "components": {
-            "schemas": {"Trial": TRIAL, "Error": _object({"error": {"type": "string"}}, "error")},
+            "schemas": {"Trial": TRIAL, "Error": _object(ERROR, "error")},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}] if token else [],

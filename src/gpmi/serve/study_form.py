@@ -18,7 +18,7 @@ from gpmi._support.plain_table import Place, Table, TableError
 from gpmi._support.text import VALUE, shortened
 from gpmi.run.study_table import ResultsTable, StudyTable, read_results, read_table
 from gpmi.serve.cell_parsing import parse_number
-from gpmi.serve.form_words import in_form_words
+from gpmi.serve.refusal_words import in_form_words
 from gpmi.trials.goals import Goals
 
 # Our choices.
@@ -126,10 +126,7 @@ def _checked(content: Content, read: Callable[[Table], Any]) -> Any:
         if len(error.place) > 1 and error.place[0] in ("parameters", "goals"):
             kind = "Parameter" if error.place[0] == "parameters" else "Output"
             about = f"{kind} {shortened(str(error.place[1]), VALUE)!r}: "
-        # What a parameter says of its own fields stands at these.
-        own = next((key for key in ("step", "features") if str(error).startswith(f"{key} ")), None)
-        place = (*error.place[:2], own) if own is not None and len(error.place) == 3 else error.place
-        _refuse(f"{about}{in_form_words(str(error))}", content.field_of(place))
+        _refuse(f"{about}{in_form_words(error)}", content.field_of(error.place))
 
 
 def _refuse(text: str, name: str = "") -> NoReturn:

@@ -14,9 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from gpmi.serve.bench_entry import WHO, BenchEntry, numbers_beside, typed_beside, used_point
 from gpmi.serve.cell_parsing import ParsedCell
 from gpmi.serve.conflict_page import ConflictingInput
-from gpmi.serve.form_words import in_form_words
 from gpmi.serve.output_fields import Cell
 from gpmi.serve.page_layout import Refusal, nothing_saved
+from gpmi.serve.refusal_words import in_form_words
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.trials import Trial
 
@@ -155,7 +155,7 @@ class Submission:
     def _reject(self, number: int, typed: Mapping[int, str], error: Exception) -> None:
         """Keep cells that could not be saved, with the reason at the first one."""
         self.rejected |= {(number, index): text for index, text in typed.items()}
-        self.problems[number, min(typed)] = f"{error}."
+        self.problems[number, min(typed)] = problem_of(error)
 
     async def apply(self, action: str, number: int, why: str) -> None:
         """Apply one of the ACTIONS to a trial."""
@@ -167,7 +167,7 @@ class Submission:
         except Conflict as conflict:
             self.conflicts.append(ConflictingInput(conflict, action=action, why=why.strip()))
         except (ValueError, TypeError, NoSuchTrial) as error:
-            self.problems[number, 0] = f"{error}."
+            self.problems[number, 0] = problem_of(error)
 
     @property
     def counts(self) -> str:
@@ -203,7 +203,7 @@ class Submission:
 
 def problem_of(error: Exception) -> str:
     """Return what is wrong with a form, as a sentence."""
-    return f"{in_form_words(str(error))}."
+    return f"{in_form_words(error)}."
 
 
 def warnings_of(session: Session, trial: Trial) -> list[str]:

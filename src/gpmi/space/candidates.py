@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi._support import checks
+from gpmi._support.refusals import reworded
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, LabelledPoint, Mask, Point
 from gpmi.space.constraints.constraints import (
@@ -20,7 +21,6 @@ from gpmi.space.constraints.constraints import (
     TOLD_TOLERANCE,
     Constraints,
     column_operand,
-    conflict_message,
     parameter_operand,
     read_constraints,
 )
@@ -187,7 +187,7 @@ class Candidates(Space):
             try:
                 row = _coordinates(labels[j : j + 1], self.choices[j : j + 1], self.grids[j : j + 1], [value])
             except (TypeError, ValueError) as error:
-                raise type(error)(f"fixed: {error}") from None
+                raise reworded(error, f"fixed: {error}") from None
             here: Mask = np.all(self.encoded[:, self.columns[j]] == row, axis=1)
             if not here.any():
                 raise ValueError(
@@ -258,7 +258,7 @@ class Candidates(Space):
         satisfied = read.satisfied(values, codes, self.table, TOLD_TOLERANCE, self.copy)
         left: Mask = np.all(satisfied, axis=1)
         if not left.any():
-            raise ValueError(conflict_message(read.conflict_in(satisfied), "no candidate is left"))
+            raise read.conflict(read.conflict_in(satisfied), "no candidate is left")
         return replace(self._only(left), constraints=read, dropped=self.dropped + int((~left).sum()))
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue, reworded
 from gpmi._support.types import Array, Event, Numbers, Point
 from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant
@@ -25,7 +26,7 @@ def box_parameters(bounds: Sequence[Any]) -> tuple[Real, ...]:
     """Return one Real for each pair (lo, hi)."""
     if len(bounds) == 0:
         raise ValueError("space is empty; give at least one pair (lo, hi)")
-    return tuple(_real(f"bounds[{i}]", pair) for i, pair in enumerate(bounds))
+    return tuple(_real(f"bounds[{i}]", pair, i) for i, pair in enumerate(bounds))
 
 
 def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Fidelity | Constant]:
@@ -76,12 +77,12 @@ def _parameter(name: str, value: Any) -> Parameter | Fidelity | Constant:
         if any(end is None or isinstance(end, str | bool | np.bool_) for end in value):
             text = checks.shown(value)
             raise TypeError(f"parameter {name!r} is {text}; give a list for options, a tuple (lo, hi) for a number")
-        return _real(f"parameter {name!r}", value)
+        return _real(f"parameter {name!r}", value, name)
     if isinstance(value, list):
         try:
             return Choice(tuple(value))
         except (TypeError, ValueError) as error:
-            raise type(error)(f"parameter {name!r}: {error}") from None
+            raise reworded(error, f"parameter {name!r}: {error}", parameter=name) from None
     text = checks.shown(value)
     raise TypeError(
         f"parameter {name!r} is {text}; give Real, Int, a tuple (lo, hi), a list of options, or a value for a constant"
@@ -96,10 +97,10 @@ def _range(name: str, value: range) -> Int | Constant:
     try:
         return Constant(lo) if lo == hi else Int(lo, hi, step=abs(value.step))
     except (TypeError, ValueError) as error:
-        raise type(error)(f"parameter {name!r}: {error}") from None
+        raise reworded(error, f"parameter {name!r}: {error}", parameter=name) from None
 
 
-def _real(label: str, pair: Any) -> Real:
+def _real(label: str, pair: Any, parameter: str | int) -> Real:
     if isinstance(pair, Real):
         return pair
     pair_like = isinstance(pair, list | tuple) or (isinstance(pair, np.ndarray) and pair.ndim == 1)
@@ -107,7 +108,7 @@ def _real(label: str, pair: Any) -> Real:
         try:
             return Real(pair[0], pair[1])
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{label}: {error}") from None
+            raise reworded(error, f"{label}: {error}", parameter=parameter) from None
     raise TypeError(f"{label} is {checks.shown(pair)}; give a pair (lo, hi), or a dict for parameters of other kinds")
 
 
@@ -209,7 +210,7 @@ def _column(label: str, values: list[Any], features: Any = None) -> Column:
     try:
         return Column(values, Choice(tuple(value for _, value in position), features=features), positions)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{label}: {error}") from None
+        raise reworded(error, f"{label}: {error}") from None
 
 
 def _numbers(label: str, values: list[Any]) -> Array:
@@ -252,7 +253,8 @@ def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[A
         raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with the keys {list(names)}")
     missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]
     if missing or extra:
-        raise ValueError(f"x has wrong keys (missing {missing}, unknown {extra}); it needs exactly {list(names)}")
+        sentence = f"x has wrong keys (missing {missing}, unknown {extra}); it needs exactly {list(names)}"
+        raise RefusedValue(sentence, "wrong-keys", missing=missing, unknown=extra)
     return [point[name] for name in names]
 
 

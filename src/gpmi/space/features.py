@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event
 from gpmi.space.options import same_option
@@ -160,7 +161,8 @@ def _own(given: Mapping[Any, Any], option: Any) -> Any:
     for key, row in given.items():
         if same_option(key, option):
             return row
-    raise ValueError(f"features has no row for the option {checks.shown(option)}; {_REMEDY}")
+    sentence = f"features has no row for the option {checks.shown(option)}; {_REMEDY}"
+    raise RefusedValue(sentence, "no-descriptors", option=option)
 
 
 def _of_frame(frame: Any, options: Sequence[Any]) -> tuple[list[list[float]], list[str]]:

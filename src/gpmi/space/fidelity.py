@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Numbers
 from gpmi.space.domain import Domain, Options, Steps
 from gpmi.space.parameters import Choice, FieldsOnly, Int, check_unit
@@ -60,9 +61,8 @@ class Fidelity(FieldsOnly):
             raise TypeError(f"Fidelity has {self.levels} alone; give the first and the last step, Fidelity(1, 52)")
         object.__setattr__(self, "last", checks.whole("the last step of Fidelity", self.last, 1))
         if not 1 <= self.levels < self.last:
-            raise ValueError(
-                f"Fidelity has the steps {self.levels} to {self.last}; the first is at least 1, the last larger"
-            )
+            sentence = f"Fidelity has the steps {self.levels} to {self.last}; the first is at least 1, the last larger"
+            raise RefusedValue(sentence, "steps-in-wrong-order", low=self.levels, high=self.last)
         if self.cost is None:
             return
         if not isinstance(self.cost, Mapping) or not self.cost:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Numbers
 from gpmi.space.domain import Single
 from gpmi.space.encoding import Encoding
@@ -152,7 +153,8 @@ def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict
     for key, value in fixed.items():
         if names is not None:
             if not isinstance(key, str) or key not in names:
-                raise ValueError(f"fixed names {checks.shown(key)}, which is not a parameter; there are {list(names)}")
+                sentence = f"fixed names {checks.shown(key)}, which is not a parameter; there are {list(names)}"
+                raise RefusedValue(sentence, "unknown-parameter", name=key, names=names)
             found[names.index(key)] = value
         else:
             whole = isinstance(key, int | np.integer) and not isinstance(key, bool)

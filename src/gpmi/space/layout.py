@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue, reworded
 from gpmi._support.types import Array, Mask, Point
 from gpmi.space.conditions.arc import OnArc, encoding_of
 from gpmi.space.conditions.conditions import ParentCondition, active_parameters, condition_text, conditions_of
@@ -131,7 +132,8 @@ class Layout:
         if not isinstance(values, Mapping):
             raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with keys of {list(names)}")
         if extra := [key for key in values if key not in names]:
-            raise ValueError(f"x has wrong keys (unknown {extra}); it needs those of {list(names)} that are active")
+            sentence = f"x has wrong keys (unknown {extra}); it needs those of {list(names)} that are active"
+            raise RefusedValue(sentence, "wrong-keys", missing=[], unknown=extra)
         found: dict[int, tuple[float, ...]] = {}
         while len(found) < len(names):
             for j, name in enumerate(names):
@@ -150,7 +152,8 @@ class Layout:
             for c in self.conditions[j]
         )
         if active and name not in values:
-            raise ValueError(f"x has wrong keys (missing {[name]}); it is {checks.shown(dict(values))}")
+            sentence = f"x has wrong keys (missing {[name]}); it is {checks.shown(dict(values))}"
+            raise RefusedValue(sentence, "wrong-keys", missing=[name], unknown=[])
         if not active and name in values:
             condition = condition_text(self.parameters[j].when)
             raise ValueError(f"x has {name!r}, which is inactive unless {condition}; leave it out")
@@ -220,7 +223,7 @@ class Layout:
             try:
                 row = np.array(encoding.encode(self.labels[j], value))
             except (TypeError, ValueError) as error:
-                raise type(error)(f"fixed: {error}") from None
+                raise reworded(error, f"fixed: {error}") from None
             if isinstance(encoding, Constant):
                 found[j] = encoding
             else:

@@ -20,6 +20,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space.domain import NumberRange, Options
@@ -152,8 +153,9 @@ class Real(Continuous):
         object.__setattr__(self, "hi", float(self.hi))
         if self.step is not None:
             step = checks.positive("step of Real", self.step)
-            if step > self.hi - self.lo:
-                raise ValueError(f"step of Real is {step:g}, but hi - lo is {self.hi - self.lo:g}; give a smaller step")
+            if step > (width := self.hi - self.lo):
+                sentence = f"step of Real is {step:g}, but hi - lo is {width:g}; give a smaller step"
+                raise RefusedValue(sentence, "step-too-large", step=step, range=width)
             if step < _FINEST * (self.hi - self.lo):
                 raise ValueError(f"step of Real is {step:g}, too fine for [{self.lo:g}, {self.hi:g}]; leave it out")
             object.__setattr__(self, "step", step)
@@ -180,7 +182,8 @@ class Real(Continuous):
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
-            raise ValueError(f"{name} is {checks.shown(value)}, outside [{self.lo}, {self.hi}]; give a value inside")
+            sentence = f"{name} is {checks.shown(value)}, outside [{self.lo}, {self.hi}]; give a value inside"
+            raise RefusedValue(sentence, "outside", name=name, value=value, low=self.lo, high=self.hi)
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
@@ -227,8 +230,9 @@ class Int(FieldsOnly):
         object.__setattr__(self, "step", checks.whole("step of Int", self.step, 1))
         object.__setattr__(self, "lo", int(self.lo))
         object.__setattr__(self, "hi", int(self.hi))
-        if self.step > self.hi - self.lo:
-            raise ValueError(f"step of Int is {self.step}, but hi - lo is {self.hi - self.lo}; give a smaller step")
+        if self.step > (width := self.hi - self.lo):
+            sentence = f"step of Int is {self.step}, but hi - lo is {width}; give a smaller step"
+            raise RefusedValue(sentence, "step-too-large", step=self.step, range=width)
         object.__setattr__(self, "hi", self.lo + (self.count - 1) * self.step)
         if max(-self.lo, self.hi) > (_LARGEST_LOG if self.log else LARGEST):
             raise ValueError(f"Int({self.lo}, {self.hi}) has too large values; use Real and round in f")
@@ -291,13 +295,16 @@ class Int(FieldsOnly):
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value, "give a whole number")
         if number != round(number):
-            raise ValueError(f"{name} is {checks.shown(value)}; it must be a whole number")
+            sentence = f"{name} is {checks.shown(value)}; it must be a whole number"
+            raise RefusedValue(sentence, "not-whole", name=name, value=value)
         exact = int(value) if isinstance(value, Integral) else int(number)
         if not self.lo <= exact <= self.hi:
-            raise ValueError(f"{name} is {checks.shown(value)}, outside {self.lo}..{self.hi}; give a value inside")
+            sentence = f"{name} is {checks.shown(value)}, outside {self.lo}..{self.hi}; give a value inside"
+            raise RefusedValue(sentence, "outside", name=name, value=value, low=self.lo, high=self.hi)
         if (exact - self.lo) % self.step:
             wanted = f"{self.lo} plus a multiple of {self.step}"
-            raise ValueError(f"{name} is {checks.shown(value)}, not {wanted}; tell points of the space")
+            sentence = f"{name} is {checks.shown(value)}, not {wanted}; tell points of the space"
+            raise RefusedValue(sentence, "between-steps", name=name, value=value, low=self.lo, step=self.step)
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> int:
@@ -463,10 +470,11 @@ class Choice(FieldsOnly):
         number = self.find(value)
         if number is not None:
             return tuple(self.levels[number].tolist())
-        remedy = f"it must be one of {checks.shown(list(self.options))}"
         if several := self._equal(value):
             remedy = f"it equals the options at {several}: give the very object that you mean"
-        raise ValueError(f"{name} is {checks.shown(value)}; {remedy}")
+            raise ValueError(f"{name} is {checks.shown(value)}; {remedy}")
+        sentence = f"{name} is {checks.shown(value)}; it must be one of {checks.shown(list(self.options))}"
+        raise RefusedValue(sentence, "unknown-option", name=name, value=value, options=self.options)
 
     def decode(self, row: Array) -> Any:
         return self.options[int(self.level_numbers(row[None])[0])]
@@ -552,10 +560,13 @@ def _check_interval(p: Real | Int, words: str) -> None:
     lo, hi = (checks.number(f"{end} of {name}", getattr(p, end), f"give {words}") for end in ("lo", "hi"))
     object.__setattr__(p, "log", checks.flag(f"log of {name}", p.log))
     if not lo < hi:
-        raise ValueError(f"{name} has lo = {p.lo} and hi = {p.hi}; lo must be smaller than hi")
+        sentence = f"{name} has lo = {p.lo} and hi = {p.hi}; lo must be smaller than hi"
+        raise RefusedValue(sentence, "ends-in-wrong-order", low=p.lo, high=p.hi)
     if not (p.log or _NARROWEST < hi - lo < _WIDEST):
-        raise ValueError(f"{name}({p.lo}, {p.hi}) is too wide or too narrow to be squared; give other units")
+        sentence = f"{name}({p.lo}, {p.hi}) is too wide or too narrow to be squared; give other units"
+        raise RefusedValue(sentence, "extreme-range", low=p.lo, high=p.hi)
     if p.log and lo <= 0:
-        raise ValueError(f"{name} has log=True and lo = {p.lo}; a logarithmic parameter needs lo > 0")
+        sentence = f"{name} has log=True and lo = {p.lo}; a logarithmic parameter needs lo > 0"
+        raise RefusedValue(sentence, "log-of-nonpositive", low=p.lo)
     if p.log and not math.log(lo) < math.log(hi):
         raise ValueError(f"{name} has log=True and lo = {p.lo}, hi = {p.hi} with equal logarithms; widen the bounds")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, Mask, Point
@@ -18,7 +19,6 @@ from gpmi.space.conditions.arc import OnArc
 from gpmi.space.constraints.constraints import (
     NO_CONSTRAINTS,
     Constraints,
-    conflict_message,
     parameter_operand,
     read_constraints,
 )
@@ -280,19 +280,19 @@ class Parameters(Space):
         names = self.names or tuple(f"x{i}" for i in range(len(self.parameters)))
         operands = [parameter_operand(name, one) for name, one in zip(names, self.parameters, strict=True)]
         space = replace(self, constraints=self.constraints.joined_with(read_constraints(constraints, operands)))
-        space._check_not_empty()
+        if (conflict := space._conflict()) is not None:
+            raise conflict
         return space
 
-    def _check_not_empty(self) -> None:
-        """Raise a ValueError that names the constraints that cannot hold together, if no point is left."""
+    def _conflict(self) -> RefusedValue | None:
+        """Return the error that names the constraints that cannot hold together; None if a point is left."""
         if not self.constraints.texts:
-            return
+            return None
         if self.rows is None:
             together = self.feasible_set.conflict(self._sobol_points)
         else:
             together = [] if len(self.rows) else self.feasible_set.conflict_among(self._all_rows)
-        if together:
-            raise ValueError(conflict_message(together, "they leave no point"))
+        return self.constraints.conflict(together, "they leave no point") if together else None
 
     def _sobol_points(self, log2: int) -> Array:
         return self.from_unit(sobol(self.unit_dim, log2, (0,)))
@@ -304,10 +304,9 @@ class Parameters(Space):
         parameters = tuple(found.get(j, parameter) for j, parameter in enumerate(self.parameters))
         others = self.constraints.with_fixed({j: one for j, one in found.items() if isinstance(one, FixedParameter)})
         part = replace(self, parameters=parameters, constraints=others)
-        try:
-            part._check_not_empty()
-        except ValueError as error:
-            raise ValueError(f"fixed is {checks.shown(dict(fixed))}, which leaves no point: {error}") from None
+        if (conflict := part._conflict()) is not None:
+            sentence = f"fixed is {checks.shown(dict(fixed))}, which leaves no point: {conflict}"
+            raise RefusedValue(sentence, "fixed-leaves-nothing", **conflict.values)
         return part
 
     def fixed_values(self) -> dict[Any, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
@@ -39,7 +40,8 @@ class ValueBounds:
             raise TypeError(f"{name} is {checks.shown(given)}; {_FORM}{_box_hint(given)}")
         lo, hi = (_side(name, given, side, open_) for side, open_ in zip(given, (-math.inf, math.inf), strict=True))
         if not lo < hi:
-            raise ValueError(f"{name} is {checks.shown(given)}, which has no room; {_FORM}")
+            sentence = f"{name} is {checks.shown(given)}, which has no room; {_FORM}"
+            raise RefusedValue(sentence, "empty-bounds", name=name, low=lo, high=hi)
         if lo == -math.inf and hi == math.inf:
             raise ValueError(f"{name} is {checks.shown(given)}, open on both sides; give one side, or leave it out")
         return ValueBounds(lo, hi)
@@ -93,10 +95,10 @@ def checked_bounds(given: Any, goals: Goals) -> dict[str, ValueBounds]:
     for name, bounds in made.items():
         for value in _stated(goals[name]):
             if not bounds.contains(value):
-                raise ValueError(
-                    f"bounds[{name!r}] is {bounds}, but its goal is {goals[name]}, which no value can meet or miss; "
-                    "correct one of them"
-                )
+                sentence = f"bounds[{name!r}] is {bounds}, but its goal is {goals[name]}"
+                sentence += ", which no value can meet or miss; correct one of them"
+                low, high = bounds.to_json()
+                raise RefusedValue(sentence, "goal-outside-bounds", name=name, low=low, high=high)
     return {name: made[name] for name in goals if name in made}
 
 

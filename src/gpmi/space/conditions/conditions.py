@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedType, RefusedValue
 from gpmi._support.types import Array, Mask
 from gpmi.space.encoding import Encoding
 from gpmi.space.parameters import MOST_OPTIONS, Int
@@ -49,7 +50,8 @@ def _condition(
 ) -> ParentCondition:
     label = f"when of parameter {names[i]!r}"
     if parent not in names:
-        raise ValueError(f"{label} names {parent!r}, which is not a parameter of the space; it has {list(names)}")
+        sentence = f"{label} names {parent!r}, which is not a parameter of the space; it has {list(names)}"
+        raise RefusedValue(sentence, "unknown-parameter", name=parent, names=names)
     j = names.index(parent)
     return ParentCondition(j, read_levels(label, parent, parameters[j], value))
 
@@ -59,7 +61,8 @@ def read_levels(label: str, name: str, parameter: Encoding, value: Any) -> froze
     if parameter.count is None or (isinstance(parameter, Int) and parameter.count > MOST_OPTIONS):
         continuous = "an angle" if parameter.circular else "a Real"
         kind = continuous if parameter.count is None else f"an Int of more than {MOST_OPTIONS} values"
-        raise TypeError(f"{label} is about {name!r}, {kind}; use a Choice or a smaller Int")
+        sentence = f"{label} is about {name!r}, {kind}; use a Choice or a smaller Int"
+        raise RefusedType(sentence, "not-discrete", name=name)
     several = isinstance(value, list | tuple | set | frozenset | range) and not _is_value(parameter, value)
     values = list(value) if several else [value]
     if not values:
@@ -69,7 +72,7 @@ def read_levels(label: str, name: str, parameter: Encoding, value: Any) -> froze
         try:
             row = np.array([parameter.encode(name, one)])
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{label}: {error}") from None
+            raise RefusedValue(f"{label}: {error}").like(error) from None
         numbers.add(int(parameter.level_numbers(row)[0]))
     return frozenset(numbers)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Mask, Point
 from gpmi.space.conditions.conditions import read_levels
 from gpmi.space.constraints.counts import Count, counts_hold, parse_count
@@ -54,6 +55,7 @@ class Combination(NamedTuple):
     """Values that may not occur together, by parameter number."""
 
     text: str
+    values: Mapping[str, Any]  # as the user wrote them
     codes: tuple[tuple[int, Codes], ...]
 
 
@@ -144,6 +146,23 @@ class Constraints:
             *(function_name(function) for function in self.functions),
         ]
 
+    @property
+    def plain(self) -> list[Any]:
+        """The constraints as the values of a refusal, in the order of `texts`: a combination is a table."""
+        combinations = [combination.values for combination in self.forbidden]
+        functions = map(function_name, self.functions)
+        return [*(row.text for row in self.linear), *combinations, *(count.text for count in self.counts), *functions]
+
+    def conflict(self, together: Sequence[int], outcome: str) -> RefusedValue:
+        """Return the error about constraints, by their numbers in `texts`, that cannot hold together."""
+        text = " and ".join(self.texts[i] for i in together)
+        constraints = [self.plain[i] for i in together]
+        if len(together) == 1:
+            sentence = f"constraints has {text}, which holds nowhere in the space: {outcome}; leave it out or weaken it"
+            return RefusedValue(sentence, "holds-nowhere", constraints=constraints)
+        sentence = f"constraints has {text}, which do not hold together in the space: {outcome}"
+        return RefusedValue(f"{sentence}; leave one out or weaken it", "never-together", constraints=constraints)
+
     def excess(self, values: Array, active: Mask | None = None) -> Array:
         """Return by how much each inequality is broken, (m, R), at values (m, p); negative inside. O(m R p)."""
         if not self.linear:
@@ -182,31 +201,32 @@ class Constraints:
         answers = [np.array([_answer(function, copy(x)) for x in points]) for function in self.functions]
         return np.column_stack([linear, ~self.forbidden_at(codes, active), counts_hold(self.counts, values), *answers])
 
-    def conflict_in(self, satisfied: Mask) -> list[str]:
-        """Return constraints that cannot hold together, given which hold at each point of a finite set, (m, C)."""
-        together = minimal_conflict(satisfied.shape[1], lambda some: not satisfied[:, some].all(axis=1).any())
-        return [self.texts[i] for i in together]
+    @staticmethod
+    def conflict_in(satisfied: Mask) -> list[int]:
+        """Return the numbers of constraints that cannot hold together, given which hold at each of m points, (m, C)."""
+        return minimal_conflict(satisfied.shape[1], lambda some: not satisfied[:, some].all(axis=1).any())
 
     def check(self, point: Point, values: Array, codes: Array, active: Mask, copy: Callable[[Point], Point]) -> None:
         """Raise if a told point, with values (p,), breaks a constraint by more than rounding."""
         excess = self.excess(values[None], active[None])[0]
         for one, size, by in zip(self.linear, self.sizes, excess, strict=True):
             if by > TOLD_TOLERANCE * size:
-                raise ValueError(
-                    f"x is {checks.shown(point)}, which breaks the constraint {one.text!r} by {by:.3g}; "
-                    "tell points that satisfy it, or leave the constraint out"
-                )
+                sentence = f"x is {checks.shown(point)}, which breaks the constraint {one.text!r} by {by:.3g}"
+                remedy = "tell points that satisfy it, or leave the constraint out"
+                raise RefusedValue(f"{sentence}; {remedy}", "breaks-constraint", constraint=one.text, by=by)
         for combination, occurs in zip(self.forbidden, self.forbidden_at(codes[None], active[None])[0], strict=True):
             if occurs:
-                raise ValueError(f"x is {checks.shown(point)}, which is {combination.text}; tell allowed points")
+                sentence = f"x is {checks.shown(point)}, which is {combination.text}; tell allowed points"
+                raise RefusedValue(sentence, "forbidden", combination=combination.values)
         for count in self.counts:
             if not count.holds(values[None])[0]:
                 number, many = int(count.on(values[None]).sum()), len(count.members)
-                raise ValueError(
+                sentence = (
                     f"x is {checks.shown(point)}, in which {number} of {many} counted parameters are "
                     f"{'above' if count.positive else 'other than'} 0, but the constraint {count.text!r} allows "
                     f"{count.allowed}; tell points that satisfy it, with 0 for what is off"
                 )
+                raise RefusedValue(sentence, "breaks-count", constraint=count.text, number=number)
         for function in self.functions:
             if not _answer(function, copy(point)):
                 raise ValueError(
@@ -236,21 +256,24 @@ class Constraints:
                 linear.append(Inequality(one.text, left, one.lower - shift, one.upper - shift))
                 sizes.append(size)
             elif used and max(one.lower - shift, shift - one.upper) > TOLD_TOLERANCE * size:
-                raise ValueError(f"fixed breaks the constraint {one.text!r}; give values that satisfy it")
+                sentence = f"fixed breaks the constraint {one.text!r}; give values that satisfy it"
+                raise RefusedValue(sentence, "fixed-breaks-constraint", constraint=one.text)
         forbidden = []
         for combination in self.forbidden:
             if any(j in fixed and fixed[j].level not in codes for j, codes in combination.codes):
                 continue
             others = tuple((j, codes) for j, codes in combination.codes if j not in fixed)
             if not others:
-                raise ValueError(f"fixed has the values of {combination.text}; give allowed values")
-            forbidden.append(Combination(combination.text, others))
+                sentence = f"fixed has the values of {combination.text}; give allowed values"
+                raise RefusedValue(sentence, "forbidden", combination=combination.values)
+            forbidden.append(combination._replace(codes=others))
         counts = []
         for count in self.counts:
             for j in (j for j in count.members if j in fixed):
                 count = count.without(j, is_on=float(fixed[j].value) != 0.0)
             if not count.can_hold:
-                raise ValueError(f"fixed breaks the constraint {count.text!r}; give values that satisfy it")
+                sentence = f"fixed breaks the constraint {count.text!r}; give values that satisfy it"
+                raise RefusedValue(sentence, "fixed-breaks-constraint", constraint=count.text)
             counts += [count] if count.members else []
         return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), self.functions, tuple(counts))
 
@@ -381,9 +404,10 @@ def _combination(item: Forbidden, operands: Sequence[Operand]) -> Combination:
     codes = []
     for name, value in item.values.items():
         if name not in numbers:
-            raise ValueError(f"{item!r} names {name!r}, which is not a parameter of the space; it has {list(numbers)}")
+            sentence = f"{item!r} names {name!r}, which is not a parameter of the space; it has {list(numbers)}"
+            raise RefusedValue(sentence, "unknown-parameter", name=name, names=list(numbers))
         codes.append((numbers[name], operands[numbers[name]].codes(repr(item), value)))
-    return Combination(repr(item), tuple(codes))
+    return Combination(repr(item), dict(item.values), tuple(codes))
 
 
 def _answer(function: Feasible, point: Point) -> bool:
@@ -411,11 +435,3 @@ def minimal_conflict(count: int, is_empty: Callable[[list[int]], bool]) -> list[
         if is_empty(fewer):
             needed = fewer
     return needed
-
-
-def conflict_message(together: Sequence[str], outcome: str) -> str:
-    """Return the message about constraints that cannot hold together."""
-    if len(together) == 1:
-        return f"constraints has {together[0]}, which holds nowhere in the space: {outcome}; leave it out or weaken it"
-    texts = " and ".join(together)
-    return f"constraints has {texts}, which do not hold together in the space: {outcome}; leave one out or weaken it"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import Refused, RefusedValue, reworded
 from gpmi._support.types import Array, Mask
 from gpmi.space.constraints.expressions import comparison_in
 
@@ -74,7 +75,10 @@ def parse_count(text: str, names: Sequence[str]) -> Count | None:
         raise ValueError(f"{label} does not compare one count with whole numbers; {_EXAMPLE}")
     call = sides[calls[0]]
     assert isinstance(call, ast.Call)
-    members, positive = _members(label, call, names)
+    try:
+        members, positive = _members(label, call, names)
+    except Refused as error:
+        raise reworded(error, str(error), constraint=text) from None
     lower, upper = 0, len(members)
     for k, op in enumerate(tree.ops):
         if calls[0] not in (k, k + 1):
@@ -115,7 +119,8 @@ def _members(label: str, call: ast.Call, names: Sequence[str]) -> tuple[tuple[in
                 shown = checks.shown(ast.unparse(argument))
                 raise ValueError(f"{label} counts {shown}; give names, the last one with > 0: {_EXAMPLE}")
         if spelled.count(name) != 1:
-            raise ValueError(f"{label} has the name {name!r}; the space has {list(names)}")
+            sentence = f"{label} has the name {name!r}; the space has {list(names)}"
+            raise RefusedValue(sentence, "unknown-in-constraint", name=name, names=names)
         if spelled.index(name) in found:
             raise ValueError(f"{label} counts {name!r} twice; name each parameter once")
         found.append(spelled.index(name))

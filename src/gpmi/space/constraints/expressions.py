@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.refusals import Refused, RefusedValue, reworded
 from gpmi._support.types import Array
 
 _LONGEST_TEXT = 10_000  # characters; the parser refuses deeper nesting than such a string may have
@@ -45,6 +46,8 @@ def parse(text: str, names: Sequence[str]) -> list[Inequality]:
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused below
             sides = [_form(label, side, _unit_rows(names)) for side in (tree.left, *tree.comparators)]
+    except Refused as error:
+        raise reworded(error, str(error), constraint=text) from None
     except RecursionError:
         raise ValueError(f"{label} is nested too deeply; give (A, lb, ub) instead") from None
     return [
@@ -60,7 +63,8 @@ def comparison_in(text: str, label: str) -> ast.Compare:
     try:
         tree = ast.parse(_as_python(text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"{label} cannot be read; write it like 'a + 2*b <= 1' or 'a + b == 1'") from None
+        sentence = f"{label} cannot be read; write it like 'a + 2*b <= 1' or 'a + b == 1'"
+        raise RefusedValue(sentence, "unreadable-constraint", constraint=text) from None
     if isinstance(tree, ast.BoolOp):
         remedy = "give two strings, ['a <= 1', 'b <= 1']" if isinstance(tree.op, ast.And) else "give a callable instead"
         raise ValueError(f"{label} joins comparisons by {'and' if isinstance(tree.op, ast.And) else 'or'}; {remedy}")
@@ -106,7 +110,8 @@ def _form(label: str, node: ast.expr, rows: dict[str, Array]) -> _LinearForm:
             return _LinearForm(np.zeros(1), checks.number(f"a number of {label}", value))  # broadcasts to (p,)
         case ast.Name(id=name):
             if name not in rows:
-                raise ValueError(f"{label} has the name {name!r}; the space has {list(rows)}")
+                sentence = f"{label} has the name {name!r}; the space has {list(rows)}"
+                raise RefusedValue(sentence, "unknown-in-constraint", name=name, names=list(rows))
             return _LinearForm(rows[name], 0.0)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as op, operand=operand):
             sign, inner = (-1.0 if isinstance(op, ast.USub) else 1.0), _form(label, operand, rows)

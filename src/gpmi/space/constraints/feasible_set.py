@@ -19,7 +19,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Mask, Numbers, Point
 from gpmi.space.conditions.arc import OnArc
-from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, function_name, minimal_conflict
+from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, minimal_conflict
 from gpmi.space.constraints.counts import counts_hold
 from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.nearest_setting import LEAST_ON, NearestSetting
@@ -458,8 +458,8 @@ class FeasibleSet:
 
     # Nothing left
 
-    def conflict(self, targets: Targets) -> list[str]:
-        """Return a minimal conflicting subset of the constraints, as strings; empty if all can hold together.
+    def conflict(self, targets: Targets) -> list[int]:
+        """Return a minimal conflicting subset of the constraints, by number; empty if all can hold together.
 
         Functions count as unable to hold if none of _TRIES points satisfies them.
         """
@@ -467,11 +467,12 @@ class FeasibleSet:
             return []
         together = self._linear_conflict()
         if not together and not len(self.spread(targets, 1, np.random.default_rng(0))):
-            together = [function_name(function) for function in self.constraints.functions]
+            count = len(self.constraints.texts)
+            together = list(range(count - len(self.constraints.functions), count))  # the functions are the last ones
         return together
 
-    def conflict_among(self, z: Array) -> list[str]:
-        """Return constraints that cannot hold together at any of the points (m, d) of a finite product."""
+    def conflict_among(self, z: Array) -> list[int]:
+        """Return the numbers of constraints that hold together at none of the points (m, d) of a finite product."""
         numbers = self.layout.level_numbers(z)
         points = self.layout.decode_all(z) if self.constraints.functions else []
         satisfied = self.constraints.satisfied(
@@ -479,8 +480,8 @@ class FeasibleSet:
         )
         return self.constraints.conflict_in(satisfied)
 
-    def _linear_conflict(self) -> list[str]:
-        """Return linear constraints and combinations that cannot hold together."""
+    def _linear_conflict(self) -> list[int]:
+        """Return the numbers of linear constraints, combinations and counts that cannot hold together."""
         rows, combinations = len(self.constraints.linear), len(self.constraints.forbidden)
 
         def is_empty(some: list[int]) -> bool:
@@ -489,8 +490,7 @@ class FeasibleSet:
             return not self._can_hold(linear, forbidden, [k - rows - combinations for k in some])
 
         everything = list(range(rows + combinations + len(self.constraints.counts)))
-        together = minimal_conflict(len(everything), is_empty) if is_empty(everything) else []
-        return [self.constraints.texts[i] for i in together]
+        return minimal_conflict(len(everything), is_empty) if is_empty(everything) else []
 
     def _can_hold(self, linear: list[int], forbidden: list[int], counts: list[int]) -> bool:
         """Whether some of the linear constraints, combinations and counts (negative ones are none) hold together."""
