@@ -6,7 +6,8 @@ A request passes through five layers, from the browser to the database:
 2. `app` has the routes. GET requests go to `pages`, submitted forms to `forms`, `/api/...` to `api`.
 3. `forms` reads what was typed, `submission` saves a form with results: `cell_parsing` reads a result,
    `parameter_fields` a coordinate, `new_study` a space and goals. `output_fields` are what an experiment measures: one
-   result, or the outputs of a study with goals. `evaluations` are how far experiments go.
+   result, or the outputs of a study with goals. `evaluations` are how far experiments go. `refusal_words` says what is
+   refused in the words of the forms.
 4. `session` is one open study. `catalogue` finds the studies of a database or a folder and opens their sessions.
 5. `gpmi.run.study.Study` does the work.
 
