@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gpmi._support import checks
-from gpmi._support.refusals import Refused
+from gpmi._support import checks, refusals
 from gpmi._support.types import Point
 from gpmi.analysis.front import CONFIDENCE
 from gpmi.serve.app_state import state_of
@@ -42,7 +41,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def _code_of(error: Exception) -> dict[str, Any]:
     """Return the code of an error, for programs, and its values; nothing if it has no code."""
-    return {"code": error.code, "values": error.values} if isinstance(error, Refused) and error.code else {}
+    if not isinstance(error, refusals.Refused) or not error.code:
+        return {}
+    return {"code": error.code, "values": error.values}
 
 
 def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:

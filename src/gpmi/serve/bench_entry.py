@@ -16,7 +16,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpmi._support.refusals import RefusedValue
+from gpmi._support import refusals
 from gpmi._support.types import Point
 from gpmi.serve.page_layout import hidden, labelled, select
 from gpmi.serve.parameter_fields import INACTIVE, ParameterField
@@ -132,7 +132,7 @@ def _check_sums(session: Session, values: Mapping[Any, Any]) -> None:
         off = max(lower - total, total - upper)
         if off > 1e-9 * max(1.0, abs(total)):
             sentence = f"the constraint {text!r} is broken by {off:.3g}; give values that satisfy it"
-            raise RefusedValue(sentence, "breaks-constraint", constraint=text, by=off)
+            raise refusals.RefusedValue(sentence, "breaks-constraint", constraint=text, by=off)
 
 
 def used_words(typed: Mapping[str, str]) -> list[str]:

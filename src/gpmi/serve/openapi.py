@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, get_args
 
-from gpmi._support.refusals import CODES
+from gpmi._support import refusals
 from gpmi.trials.trial import Origin, Status
 
 JSON = "application/json"
@@ -108,7 +108,7 @@ ERROR: dict[str, Any] = {
     "error": {"type": "string", "description": "what is wrong, and the remedy"},
     "code": {
         "type": "string",
-        "description": f"why an argument was refused, if there is a code for it: {', '.join(CODES)}; others may follow",
+        "description": f"why an argument was refused, if it has a code: {', '.join(refusals.CODES)}; others may follow",
     },
     "values": {"type": "object", "description": "what the code is about, such as name, value, low and high"},
 }

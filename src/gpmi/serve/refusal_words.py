@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from gpmi._support.refusals import Refused, Values
+from gpmi._support import refusals
 from gpmi._support.text import VALUE, shortened, some_of
 from gpmi.trials.value_bounds import ValueBounds
 
-Words: TypeAlias = str | Callable[[Values], str]  # a template of the values as people read them, or a function
+Words: TypeAlias = str | Callable[[refusals.Values], str]  # a template of the values as people read them, or a function
 
 LIST = 300  # characters of a list of names, at most; our choice
 TITLES = {"step of Real": "the step", "step of Int": "the step", "error_bar": "the error bar", "within": "the distance"}
@@ -20,7 +20,7 @@ TITLES = {"step of Real": "the step", "step of Int": "the step", "error_bar": "t
 
 def in_form_words(error: Exception) -> str:
     """Return what an error says, in the words of the forms."""
-    if not isinstance(error, Refused) or error.code not in WORDS:
+    if not isinstance(error, refusals.Refused) or error.code not in WORDS:
         return str(error)
     words = WORDS[error.code]
     if callable(words):
@@ -60,12 +60,12 @@ def rules(constraints: Sequence[Any]) -> str:
     return " and ".join(f"“{text}”" for text in texts)
 
 
-def _impossible_goal(values: Values) -> str:
+def _impossible_goal(values: refusals.Values) -> str:
     sides = ValueBounds.of("bounds", (values["low"], values["high"]))
     return f"its number is outside what is possible, {sides}; correct the number, “Never below” or “Never above”"
 
 
-def _keys(values: Values) -> str:
+def _keys(values: refusals.Values) -> str:
     missing, unknown = (readable("names", values[kind]) for kind in ("missing", "unknown"))
     if not values["missing"]:
         return f"There is no parameter {unknown}; leave it out"
