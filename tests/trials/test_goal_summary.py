@@ -120,7 +120,7 @@ def test_a_result_shows_the_front_of_the_model() -> None:
     assert shown["front"] == f"{len(run.front)} of 9 trials" and "recommended" not in shown
     best = max(run.front, key=lambda trial: trial.outputs["yield"])
     assert shown["largest yield"] == f"{best.outputs['yield']:.6g} in trial {best.number}"
-    quick = gpmi.Result(**{**vars(run), "front_analysis": None})
+    quick = gpmi.Result(**{**vars(run), "front_analysis": None, "ledger": None})  # as without a model
     assert lines_of(repr(quick))["front"].endswith("by the values told")
 
 

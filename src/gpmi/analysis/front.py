@@ -146,12 +146,11 @@ class FrontAnalysis:
         """Return the ledger of an output as if it were the only one; a limit or a watched output counts as "max"."""
         output = self.models[name]
         by_number = {trial.number: trial for trial in self.trials}
-        all_values, fidelity = output.observed, self.space.fidelity
-        at = [i for i, row in enumerate(all_values.x) if fidelity is None or fidelity.is_target(row)]
+        all_values = output.observed
+        at = [i for i, row in enumerate(all_values.x) if self.space.contains(row)]
         trials = [by_number[output.numbers[i]] for i in at]
         x, numbers = all_values.x[at], (all_values.y[at], all_values.noise_var[at], all_values.repeats[at])
         observed = Observations.of(x, *numbers)
-        others: dict[str, Any] = {} if fidelity is None else {"evidence": all_values, "ends": tuple(i + 1 for i in at)}
         nothing: dict[str, Any] = dict.fromkeys(_UNPREDICTED)
         own = [replace(trial, y=trial.outputs[name], **nothing) for trial in trials]
         priors = output.model.setting.priors
@@ -169,7 +168,8 @@ class FrontAnalysis:
             earlier=(output.model,),
             cache=self.cache.outputs.setdefault(name, LedgerCache({}, {})),
             open_noise=True,
-            **others,
+            evidence=all_values,
+            ends=tuple(i + 1 for i in at),
         )
 
     @cached_property
@@ -205,7 +205,7 @@ class FrontAnalysis:
             given = ", ".join(objective) or "nothing"
             raise TypeError(f'choose got {given} to optimise; name one output, as in choose(cost="min")')
         (name, direction), wanted = next(iter(objective.items())), self._checked_where(where)
-        name = self._output(name.removesuffix("_") if name not in self.goals else name)
+        name = self._output(self.goals.output_of_argument(name))
         checks.one_of(name, direction, ("max", "min", "match"))
         goal, least = self.goals[name], checks.probability("confidence", confidence)
         if direction == "match" and not isinstance(goal, Match):
@@ -274,7 +274,8 @@ class FrontAnalysis:
         if conditions and not probability >= least * (1.0 - 1e-9):
             named = ", ".join(f"{name} {_range(*bounds)}" for name, bounds in wanted.items())
             return f"no point found reaches {100.0 * least:g} % for {named}; this is the one most likely to"
-        if unmeasured := [name for name in self.goals.limits if name not in self.models]:
+        unmeasured = [name for name in self.goals.limits if name not in self.models]
+        if unmeasured:
             return f"{', '.join(unmeasured)} has no value yet, and the probability leaves it out"
         few = [name for name in wanted if self.outputs[name].unknown is not None]
         if few:

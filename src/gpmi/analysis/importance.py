@@ -32,7 +32,7 @@ from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
 from gpmi.analysis.front import FrontAnalysis
-from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.facts import RunLedger
 from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.analysis.ledger.regret import Interval, credible_interval
 from gpmi.gp.linalg import one_blas_thread
@@ -41,6 +41,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import Axis, axes_of
+from gpmi.trials.goals import Goals
 
 LEVEL = 0.95  # of the intervals, as everywhere
 WIDER = 1.5  # the factor of an interval's two halves with a learned prior; chosen on development functions and seeds
@@ -62,7 +63,10 @@ class HasLedger(Protocol):
     """A Result, an Optimizer or a Study."""
 
     @property
-    def ledger(self) -> Ledger | FrontLedger | None: ...
+    def goals(self) -> Goals: ...
+
+    @property
+    def ledger(self) -> RunLedger | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,20 +122,24 @@ def importances(source: HasLedger, output: str | None = None) -> Importances:
     The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points and
     each posterior, with p parameters and m = 64 or 128 lines. A thousand values in ten dimensions take a few seconds.
     """
-    ledger = getattr(source, "ledger", None)
-    if isinstance(ledger, FrontLedger) and output is None:
-        names = ", ".join(map(repr, ledger.goals))
-        raise ValueError(f'output is None, but there are several objectives; give output="...", one of {names}')
-    ledger = ledger if output is None else _ledger_of(source, output)
-    if not isinstance(ledger, Ledger):
-        if hasattr(source, "ledger"):
-            raise ValueError("source has no model, so nothing is known about its parameters; tell values first")
-        raise TypeError(f"source is {source!r}; give a Result, an Optimizer or a Study")
+    ledger = _ledger(source) if output is None else _ledger_of(source, output)
     if not ledger.n:
         raise ValueError("source has no value, so nothing is known about its parameters; tell values first")
     if ledger.unknown is not None:
         raise ValueError(f"which parameters of source matter is {ledger.unknown}")
     return _importances(ledger)
+
+
+def _ledger(source: HasLedger) -> Ledger:
+    """Return the ledger of a run with a single objective."""
+    if not hasattr(source, "ledger"):
+        raise TypeError(f"source is {source!r}; give a Result, an Optimizer or a Study")
+    if source.ledger is None:
+        raise ValueError("source has no model, so nothing is known about its parameters; tell values first")
+    names = ", ".join(map(repr, source.goals))
+    return source.ledger.of_value(
+        f'output is None, but there are several objectives; give output="...", one of {names}'
+    )
 
 
 def _ledger_of(source: HasLedger, output: str) -> Ledger:
@@ -241,8 +249,8 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMe
         note = "over the candidates, each column taken as independent of the others"
         return TableMeasure(unique[some], unique, tuple(axes), note)  # in random order: the first ones are a sample too
     assert isinstance(space, Parameters)
-    at = None if space.fidelity is None else space.fidelity.column
-    numbers = tuple(j for j, part in enumerate(space.encodings) if part.width and space.columns[j].start != at)
+    varying = [axis.columns for axis in axes]
+    numbers = tuple(j for j, columns in enumerate(space.columns) if columns in varying)
     log2 = int(np.log2(lines))
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
     if not space.constraints.texts:

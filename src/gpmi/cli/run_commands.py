@@ -111,19 +111,15 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
 
 def has_value(result: "Result") -> bool:
     """Whether there is a feasible value, or a front where there are several objectives."""
-    several = result.goals.single is None
-    return bool(result.shown_front()) if several else result.y is not None
+    return result.y is not None or bool(result.shown_front())
 
 
 def summary_json(result: "Result") -> dict[str, Any]:
     """Summarise a run for a script; with goals, also the outputs of the best trial, or the front."""
     count = Counter(trial.status for trial in result.trials)
-    found: dict[str, Any] = {"goal": result.goal, "y": result.y, "x": _plain(result.x)}
-    if result.goals.named:
-        found["goal"] = None if result.goals.single is None else result.goal
-        found |= _goals_json(result, result.goals)
     return {
-        **found,
+        **{"goal": result.goal, "y": result.y, "x": _plain(result.x)},
+        **(_goals_json(result, result.goals) if result.goals.named else {}),
         "recommended": _plain(result.recommended),
         "evaluations": count["told"] + count["stopped"] + count["failed"],
         "failed": count["failed"],
@@ -150,7 +146,7 @@ def _goals_json(result: "Result", goals: "Goals") -> dict[str, Any]:
         {"number": trial.number, "x": _plain(trial.x), "outputs": dict(trial.outputs)}
         for trial in along_front(result.shown_front(), goals)
     ]
-    return {"front": front, **about}
+    return {"goal": None, "front": front, **about}
 
 
 def _plain(x: Any) -> Any:
@@ -173,8 +169,8 @@ def _front_lines(result: "Result") -> list[str]:
     """Return the front as a table, below a blank line; nothing if there are no several objectives."""
     from gpmi.trials.dataframe import front_listing
 
-    goals, front = result.goals, result.shown_front()
-    return ["", front_listing(front, result.space, goals), ""] if goals.single is None and front else []
+    front = result.shown_front()
+    return ["", front_listing(front, result.space, result.goals), ""] if front else []
 
 
 COMMANDS: dict[Callable[..., None], str] = {

@@ -15,7 +15,6 @@ from gpmi.cli.common import NOTHING, note, open_for_command
 if TYPE_CHECKING:
     from gpmi.run.study import Study
     from gpmi.trials import Trial
-    from gpmi.trials.goals import Goals
     from gpmi.views.run_view import RunView
 
 Address: TypeAlias = Annotated[
@@ -120,9 +119,8 @@ def tell(
     common, bars = numbers_in("--noise-var", noise_var or [])
     with open_for_command(address, name) as study:
         goals = study.optimizer.goals
-        y: Any = _outputs(plain, outputs, goals) if goals.named else _single(plain, outputs)
-        noise: Any = _bars(common, bars) if goals.named else _single(common[-1:] or [0.0], bars)
-        measured: dict[str, Any] = {"noise_var": noise, "constraints": constraint}
+        y = goals.entered(plain, outputs)
+        measured: dict[str, Any] = {"noise_var": goals.entered_noise(common, bars), "constraints": constraint}
         before = _trial(study, number)
         if correct and again:
             raise ValueError("--correct and --again were given; give one of them")
@@ -154,9 +152,7 @@ def step(
     if len(plain) > 1:
         raise typer.BadParameter("there are several numbers; give one, or outputs by name.", param_hint="'VALUE'")
     with open_for_command(address, name) as study:
-        goals = study.optimizer.goals
-        y: Any = _outputs(plain, outputs, goals) if goals.named else _single(plain, outputs)
-        answer = study.report(number, at, y)
+        answer = study.report(number, at, study.optimizer.goals.entered(plain, outputs))
         typer.echo(json.dumps({"number": number, "step": at, "answer": answer}) if as_json else answer)
 
 
@@ -198,8 +194,8 @@ def best(
         found = study.best
         result = study.result(no_model=None if recommended else "add --recommended")
         if not has_value(result):
-            told = sum(trial.status == "told" for trial in result.trials)
-            what = "no feasible value" if told and result.goals.named else "no value"
+            told = [trial for trial in result.trials if trial.status == "told"]
+            what = "no feasible value" if told and not any(trial.feasible for trial in told) else "no value"
             raise _nothing(f"the study {study.name!r} has {what} yet in {len(study.trials)} trials")
         if as_json:
             own = {} if found is None else {"number": found.number}
@@ -236,7 +232,8 @@ def choose(
     with open_for_command(address, name) as study:
         if not output:
             raise ValueError(f"objective is {objective!r}; name an output and max, min or match, as in cost=min")
-        if study.optimizer.goals.named and not any(trial.status == "told" for trial in study.trials):
+        study.optimizer.goals.check_named("it has no front")
+        if not any(trial.status == "told" for trial in study.trials):
             raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
         own = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
         chosen = study.choose(conditions(where or []), wanted, **{own: direction})
@@ -474,28 +471,6 @@ def numbers_in(argument: str, words: Sequence[str]) -> tuple[list[float], dict[s
         else:
             plain.append(value)
     return plain, named
-
-
-def _single(plain: Sequence[float], named: Mapping[str, float]) -> float:
-    """Return the value for a study without goals: one number."""
-    if named:
-        raise ValueError(f"{next(iter(named))} is an output, but the study has no goals; give one number")
-    return plain[0]
-
-
-def _outputs(plain: Sequence[float], named: dict[str, float], goals: "Goals") -> dict[str, float]:
-    """Return the outputs for a study with goals; refuse a number without a name, and a name without a goal."""
-    if plain:
-        words = " ".join(f"{name}=..." for name in goals)
-        raise ValueError(f"{plain[0]:g} was given without a name, but the study has goals; give {words}")
-    return goals.checked(named)
-
-
-def _bars(plain: Sequence[float], named: Mapping[str, float]) -> float | dict[str, float]:
-    """Return the error bars for a study with goals: one number for all outputs, or numbers by output."""
-    if plain and named:
-        raise ValueError("--noise-var has a number for all outputs and one for an output; give only one kind")
-    return dict(named) if named else plain[-1] if plain else 0.0
 
 
 def _tell_once(study: "Study", before: "Trial", y: Any, measured: dict[str, Any]) -> "Trial":

@@ -57,8 +57,8 @@ class MLflowCallback:
         self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=notes)  # before the state
         state = {"told": "FINISHED", "stopped": "KILLED"}.get(trial.status, "FAILED")
         self._client.set_terminated(run, state, _ended(trial, now))
-        if optimizer.goals.single is None:
-            self._front = optimizer.front
+        self._front = optimizer.ledger.front
+        if self._front:
             self._client.log_metric(self.run_id, "trials on the front", len(self._front), step=trial.number)
         self._best = optimizer.best
         if self._best is not None and self._best.y is not None:

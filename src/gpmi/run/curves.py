@@ -74,8 +74,7 @@ class Curves:
 
     def begin(self, trial: Trial) -> None:
         """Note that a generator begins. What it yields for steps that the trial has already changes nothing."""
-        fidelity = self._optimizer.space.fidelity
-        if fidelity is None or not fidelity.fidelity.has_steps:
+        if self._optimizer.space.curve_fidelity is None:
             remedy = 'give it a fidelity such as "epoch": gpmi.Fidelity(1, 52), or return one value'
             raise ValueError(f"f is a generator, but the space has no steps; {remedy}")
         current = self._current(trial)
@@ -127,16 +126,20 @@ class Curves:
         return goes_on
 
     def _recorded(self, trial: Trial, step: Any, y: Any) -> bool:
-        fidelity = self._optimizer.space.fidelity
-        assert fidelity is not None
         if not isinstance(y, Measured):
             return self._optimizer.report(trial, step, y) == "continue"
-        if step == fidelity.fidelity.last:
+        if step == self._last_step:
             record(self._optimizer, trial, y, learns=False)
             return False
         if y.constraints or y.noise_var:
             raise TypeError("only the value at the target may have constraints and a noise_var; yield (step, y)")
         return self._optimizer.report(trial, step, y.y) == "continue"
+
+    @property
+    def _last_step(self) -> int:
+        fidelity = self._optimizer.space.curve_fidelity
+        assert fidelity is not None
+        return int(fidelity.fidelity.target)
 
     def end(self, trial: Trial) -> Trial | None:
         """Record that a generator has ended by itself. None if the trial is now that of another worker."""
@@ -144,10 +147,8 @@ class Curves:
         if current is not None and current.status == "pending":
             if trial.number not in self._last:
                 raise BadCurve(ValueError, "f is a generator that yielded nothing", PAIR)
-            fidelity = self._optimizer.space.fidelity
-            assert fidelity is not None
-            why = f"ended at step {self._last[trial.number]} of {fidelity.fidelity.last}"
-            remedy = f"yield step {fidelity.fidelity.last}, or give a fidelity that ends earlier"
+            why = f"ended at step {self._last[trial.number]} of {self._last_step}"
+            remedy = f"yield step {self._last_step}, or give a fidelity that ends earlier"
             self._optimizer.add_events(Event("ended early", f"f {why}, so it has no value at the target; {remedy}"))
             return self._optimizer.record(trial, Outcome.stop(why))
         return self.ended(trial)

@@ -209,24 +209,28 @@ def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals) -> str:
     y = answer.y if isinstance(answer, Measured) else answer
     if isinstance(y, Mapping):
         return str(error) if failure_of(answer) is None else f"{error}; {LEARN_FROM_FAILURES}"
-    value, wrong = number_of(y), "it must return one finite number"
-    if goals.named:
-        wrong = f"it must return a dict of outputs, {goals.example}"
-        if value is not None and math.isfinite(value):
-            return wrong
+    expected = f"a dict of outputs, {goals.example}" if goals.named else _number_instead_of(y)
+    value = number_of(y)
+    if value is not None and math.isfinite(value):
+        return f"it must return {expected}" if expected else str(error)
     if value is not None:
-        return str(error) if math.isfinite(value) else f"{wrong}; {LEARN_FROM_FAILURES}"
-    if y is None:
-        wrong += "; a function without a return statement returns None"
-    elif goals.named:
-        return f"{wrong}; {LEARNED if learns else NO_VALUE}"
-    elif isinstance(y, np.ndarray) and y.size == 1:
-        wrong += ", not an array: return y.item()"
-    elif isinstance(y, list | tuple) and len(y) == 1:
-        wrong += ", not a list: return y[0]"
-    elif y.has_several if isinstance(y, NoNumber) else has_several(y):
-        wrong = f"it must {ONE_VALUE.replace('give', 'return')}"
-    return f"{wrong}; {LEARNED if learns else NO_VALUE}"
+        return f"it must return {expected}; {LEARN_FROM_FAILURES}"
+    why = "; a function without a return statement returns None" if y is None else ""
+    return f"it must return {expected}{why}; {LEARNED if learns else NO_VALUE}"
+
+
+def _number_instead_of(y: Any) -> str:
+    """Return what to return instead of y where that is one number, as text; nothing if it is one."""
+    value = number_of(y)
+    if value is not None and math.isfinite(value):
+        return ""
+    if isinstance(y, np.ndarray) and y.size == 1:
+        return "one finite number, not an array: return y.item()"
+    if isinstance(y, list | tuple) and len(y) == 1:
+        return "one finite number, not a list: return y[0]"
+    if y.has_several if isinstance(y, NoNumber) else has_several(y):
+        return ONE_VALUE.removeprefix("give ")
+    return "one finite number"
 
 
 class Evaluation:

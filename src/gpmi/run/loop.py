@@ -25,7 +25,6 @@ from gpmi.run.stopping import Stop, checked_stop
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import trials_given
 from gpmi.trials.goals import Goals, Max, Min  # noqa: F401  # of an example
-from gpmi.trials.sources import is_named
 
 Show: TypeAlias = Callable[[Trial], None]
 NOTHING_AT_TARGET = Event(
@@ -44,7 +43,7 @@ def _start(
 ) -> Result:
     """Validate the arguments, build the optimizer and run it. Ctrl-C is deferred until the optimizer exists."""
     settings = RunSettings(f, **{name: options.pop(name) for name in RunOptions.__annotations__ if name in options})
-    if is_named(earlier):
+    if isinstance(earlier, Mapping):
         options["earlier"], earlier = opened_sources(earlier), ()
     build = partial(Optimizer, space, goal=goal, **{**OPTIMIZER_DEFAULTS, **options})
     return _deferring(settings, partial(_build_and_run, settings, build, earlier, study))

@@ -64,15 +64,13 @@ class Result(Printable):
         if told and no_model is None:
             try:
                 analysis = optimizer.front_analysis if optimizer.goals.named else None
-                if optimizer.goals.single is None:
-                    ledger = optimizer.ledger
-                else:
-                    recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                    assert isinstance(ledger, Ledger)
-                    alarm = warning_events(ledger)
-                    is_earning = isinstance(optimizer.policy, Reinvest | Guarded)
-                    if is_earning and (missed := untaken_chance(ledger)) is not None:
-                        alarm = (*alarm, missed)
+                if optimizer.model is not None:  # that of the single value
+                    recommended, posterior = optimizer.recommend(), optimizer.posterior
+                ledger = optimizer.ledger
+                alarm = warning_events(ledger)
+                is_earning = isinstance(optimizer.policy, Reinvest | Guarded)
+                if is_earning and (missed := untaken_chance(ledger)) is not None:
+                    alarm = (*alarm, missed)
             except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event(NO_RECOMMENDATION, f"the model failed: {error_message(error)}"),)
         elif told and no_model is not None:
@@ -129,34 +127,36 @@ class Result(Printable):
         return self.trials
 
     def shown_front(self) -> tuple[Trial, ...]:
-        return self.front if self.goals.single is None and self.front_analysis is not None else super().shown_front()
+        return super().shown_front() if self.ledger is None else self.ledger.front
 
     def summary_lines(self) -> list[Line]:
         goals, count = self.goals, Counter(trial.status for trial in self.trials)
         others = [
             f"{count[status]} {status}" for status in ("stopped", "failed", "rejected", "retracted") if count[status]
         ]
-        single = goals.single is not None
+        recommended = self._recommended_lines()
         # Why there is no recommended point is said in its own line.
-        own_line = NO_RECOMMENDATION if single else None
-        missing = [event.message for event in self.events if event.kind == own_line]
-        other_events = [(event.kind, event.message) for event in self.events if event.kind != own_line]
-        note = ", by the values told" if self.front_analysis is None else ""
-        found = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
+        said = NO_RECOMMENDATION if recommended else None
+        other_events = [(event.kind, event.message) for event in self.events if event.kind != said]
+        note = ", by the values told" if self.ledger is None else ""
+        best = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
         others, waiting = [*others, *infeasible_note(self.trials)], waiting_lines(self.trials, goals)
-        if single:
-            found = [
-                *found,
-                ("recommended", f"not computed; {missing[0]}" if missing else WholePoint.of(self.recommended)),
-            ]
         evaluations = f"{len(self.trials) - count['rejected']}"
         spent = "" if self.cost is None else f"; cost {cost_text(self.cost)}"
         return [
-            *found,
+            *best,
+            *recommended,
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "") + spent),
             *waiting,
             ("stopped", self.reason),
             ("seed", str(self.seed)),
-            *(("earlier", str(one)) for one in self.earlier),
+            *(("earlier", str(summary)) for summary in self.earlier),
             ("events", event_summary(other_events)),
         ]
+
+    def _recommended_lines(self) -> list[Line]:
+        """Return the line with the recommended point, or why there is none; no line for several objectives."""
+        if self.goals.single is None:
+            return []
+        reasons = [event.message for event in self.events if event.kind == NO_RECOMMENDATION]
+        return [("recommended", f"not computed; {reasons[0]}" if reasons else WholePoint.of(self.recommended))]

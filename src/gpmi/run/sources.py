@@ -10,9 +10,15 @@ from typing import Any
 from gpmi._support.checks import shown
 
 
-def opened_sources(earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sources of `earlier`, with the trials of a study in place of the path of its database."""
-    return {name: _trials(name, one) if isinstance(one, str | os.PathLike) else one for name, one in earlier.items()}
+def opened_sources(earlier: Any) -> Any:
+    """Return the sources of `earlier`, with the trials of a study in place of the path of its database.
+
+    Anything else is returned as it is.
+    """
+    if not isinstance(earlier, Mapping):
+        return earlier
+    is_path = {name: isinstance(source, str | os.PathLike) for name, source in earlier.items()}
+    return {name: _trials(name, source) if is_path[name] else source for name, source in earlier.items()}
 
 
 def _trials(name: str, address: str | os.PathLike[str]) -> Any:

@@ -325,9 +325,7 @@ def _is_due(ledger: Ledger | FrontLedger) -> bool:
 
 def _ledger_of_value(rule: Rule, optimizer: Optimizer) -> Ledger:
     """Return the ledger; refuse a rule about one value where there are several objectives."""
-    ledger = optimizer.ledger
-    if isinstance(ledger, Ledger):
-        return ledger
-    names = ", ".join(ledger.goals.objectives)
+    names = ", ".join(optimizer.goals.objectives)
     remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
-    raise ValueError(f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}")
+    refusal = f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}"
+    return optimizer.ledger.of_value(refusal)

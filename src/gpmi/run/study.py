@@ -34,7 +34,6 @@ from gpmi.storage.tables import Lease
 from gpmi.storage.verification import Verification, verify
 from gpmi.trials import Details, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable
-from gpmi.trials.sources import is_named
 
 
 class Study(Printable):
@@ -413,6 +412,6 @@ def study(
     True
     """
     given: dict[str, Any] = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
-    if is_named(given.get("earlier")):
+    if "earlier" in given:
         given["earlier"] = opened_sources(given["earlier"])
     return Study(open_study(address, name, space, given, lease=lease, patience=patience))

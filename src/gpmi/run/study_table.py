@@ -96,21 +96,21 @@ def read_results(top: Table, names: Iterable[str] = ()) -> ResultsTable:
     return ResultsTable(
         goals=goals,
         bounds=_bounds(top, goals),
-        units=_of_results(top, goals, "unit", checked_unit),
-        noise_var=_of_results(top, goals, "error_bar", _squared),
+        units=_of_results(top, "unit", checked_unit),
+        noise_var=_of_results(top, "error_bar", _squared),
         aim=top.get("aim", partial(checks.one_of, words=("find", "earn")), "find"),
         budget=top.get("budget", partial(checks.whole, least=1)),
         seed=top.get("seed", partial(checks.whole, least=0, most=checks.LARGEST_SEED)),
     )
 
 
-def _of_results(top: Table, goals: Goals, key: str, check: Callable[[str, Any], Any]) -> Any:
+def _of_results(top: Table, key: str, check: Callable[[str, Any], Any]) -> Any:
     """Return what is said of the result, or of each output of the table [goals]; None if nothing is."""
-    if not goals.named:
+    if "goals" not in top.content:
         return top.get(key, check)
-    if key in top.content:
-        top.refuse(f"there is a table [goals]; say it there, {next(iter(goals))} = {{ ..., {key} = ... }}", key)
     table = top.table("goals")
+    if key in top.content:
+        top.refuse(f"there is a table [goals]; say it there, {next(iter(table.content))} = {{ ..., {key} = ... }}", key)
     tables = [name for name, content in table.content.items() if isinstance(content, dict) and key in content]
     return {name: table.table(name).get(key, check) for name in tables} or None
 
@@ -252,7 +252,7 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
 
 def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:
     """Return what the value can be at all, or each output of the table [goals]."""
-    found: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, goals, "bounds", ValueBounds.of)
+    found: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, "bounds", ValueBounds.of)
     for name, one in found.items() if isinstance(found, dict) else ():
         with top.at("goals", name, "bounds"):
             checked_bounds({name: one}, goals)

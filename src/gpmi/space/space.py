@@ -152,6 +152,11 @@ class Space(ABC):
         """The parameter that says how exactly f is measured; None if there is none."""
         return None
 
+    @property
+    def curve_fidelity(self) -> FidelityColumn | None:
+        """The fidelity, if it has steps: then an evaluation may report a curve, and be stopped. None if it has not."""
+        return self.fidelity if self.fidelity is not None and self.fidelity.fidelity.has_steps else None
+
     @cached_property
     def target(self) -> Space:
         """The points at the target of the fidelity: all points if there is none."""

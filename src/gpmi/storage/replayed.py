@@ -146,7 +146,7 @@ class ReplayedLog(Log):
                 self._replay_report(entry, number, content)
             case "told" | "stopped" | "failed" | "rejected":
                 outcome = Outcome.from_json(entry.kind, content)
-                if entry.kind == "stopped" and (self.fidelity is None or not self.fidelity.fidelity.has_steps):
+                if entry.kind == "stopped" and self.space.curve_fidelity is None:
                     raise ValueError("the space has no steps at which a trial could be stopped")
                 if not content.get("late"):  # a failure that came after another outcome changes nothing
                     self._replay_outcome(entry, number, outcome, content)

@@ -7,7 +7,7 @@ number: a single output, y, that its user does not name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -27,6 +27,7 @@ class Max:
     """Make the output as large as possible; `at_least` is the worst value you would still accept."""
 
     at_least: float | None = None
+    larger_is_better: ClassVar[bool] = True  # of the values as they are shown
 
     def __post_init__(self) -> None:
         _check_optional(self, "at_least")
@@ -49,6 +50,7 @@ class Min:
     """Make the output as small as possible; `at_most` is the worst value you would still accept."""
 
     at_most: float | None = None
+    larger_is_better: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_optional(self, "at_most")
@@ -76,6 +78,7 @@ class Match:
 
     target: float
     within: float | None = None  # required; None only to explain that
+    larger_is_better: ClassVar[bool] = False  # of the distances that are shown
 
     def __post_init__(self) -> None:
         _check(self, "target")
@@ -116,6 +119,11 @@ class AtLeast:
         result: Array = self.value - y
         return result
 
+    @property
+    def reference(self) -> float:
+        """The worst acceptable value, oriented so that larger is better."""
+        return self.value
+
     def __str__(self) -> str:
         return f"at least {rounded(self.value)}"
 
@@ -134,6 +142,11 @@ class AtMost:
         """Return by how much the limit is broken; it holds where this is <= 0."""
         result: Array = y - self.value
         return result
+
+    @property
+    def reference(self) -> float:
+        """The worst acceptable value, oriented so that larger is better."""
+        return -self.value
 
     def __str__(self) -> str:
         return f"at most {rounded(self.value)}"
@@ -301,6 +314,30 @@ class Goals(Mapping[str, Goal]):
             raise ValueError(f"{checks.shown(name)} is not an output of this run; {hint}")
         return str(name)
 
+    def checked_objective(self, name: Any) -> str:
+        """Return the name of an objective; refuse any other."""
+        checked = self.checked_name(name)
+        if checked not in self.objectives:
+            raise ValueError(f"{checked} is no objective; give one of {', '.join(self.objectives)}")
+        return checked
+
+    def output_of_argument(self, argument: str) -> str:
+        """Return the output that a keyword argument names; one that Python keeps for itself has a _ at its end."""
+        return argument if argument in self else argument.removesuffix("_")
+
+    def entered(self, plain: Sequence[float], outputs: Mapping[str, float]) -> float | dict[str, float]:
+        """Return a value as it is told, from numbers without a name and numbers by output, as a person enters them."""
+        if plain:
+            words = " ".join(f"{name}=..." for name in self)
+            raise ValueError(f"{plain[0]:g} was given without a name, but the study has goals; give {words}")
+        return self.checked(outputs)
+
+    def entered_noise(self, plain: Sequence[float], outputs: Mapping[str, float]) -> float | dict[str, float]:
+        """Return the variances of errors, entered as `entered` has it: the last one for all outputs, or by output."""
+        if plain and outputs:
+            raise ValueError("noise_var has a number for all outputs and one for an output; give only one kind")
+        return dict(outputs) if outputs else plain[-1] if plain else 0.0
+
     @property
     def required(self) -> tuple[str, ...]:
         """The outputs without which a trial has no value: the single objective; none if there are several."""
@@ -407,6 +444,16 @@ class ValueGoal(Goals):
     def titles(self, unnamed: str) -> dict[str, str]:
         """Return what to call y: the name that is given."""
         return {Y: unnamed}
+
+    def entered(self, plain: Sequence[float], outputs: Mapping[str, float]) -> float:
+        """Return the number that a person enters; refuse numbers by output."""
+        if outputs:
+            raise ValueError(f"{next(iter(outputs))} is an output, but the study has no goals; give one number")
+        return plain[0]
+
+    def entered_noise(self, plain: Sequence[float], outputs: Mapping[str, float]) -> float:
+        """Return the variance of the error, 0 if none was entered."""
+        return self.entered([*plain[-1:], 0.0], outputs)
 
     def outcome(self, y: Any, **details: Any) -> Outcome:
         """Return a value with its details, validated."""

@@ -10,13 +10,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from gpmi._support.text import VALUE, Line, aligned, percent, rough, rounded, shortened
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
 from gpmi.analysis.ledger.gain import Gain
 from gpmi.model.fitting.undetected_noise import UndetectedNoise
 from gpmi.space import Space
+from gpmi.trials import Trial
+
+if TYPE_CHECKING:
+    from gpmi.analysis.ledger.ledger import Ledger
 
 QUESTION, HEADING = "can I stop?", "Can I stop?"
 MORE, UNLIKELY = 10, 0.05  # stop if MORE evaluations gain anything with a probability of at most UNLIKELY
@@ -134,6 +138,10 @@ class RunLedger(ABC):
 
     nothing: ClassVar[str]  # what it says before the first value
 
+    def of_value(self, refusal: str) -> Ledger:
+        """Return the ledger of the single value; several objectives raise a ValueError with this text."""
+        raise ValueError(refusal)
+
     # Numbers
 
     @property
@@ -157,6 +165,11 @@ class RunLedger(ABC):
         """How many more values it takes to answer; 0 if not their number is what is wrong."""
 
     @property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective; none where there is one value."""
+        return ()
+
+    @property
     def accepted(self) -> bool:
         """Whether a trial meets everything that was asked for."""
         return True
@@ -176,6 +189,10 @@ class RunLedger(ABC):
         """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
         doubts = ((name, judged.doubt) for name, judged in self.calibrations.items())
         return next((f"{name}: {doubt}" if name else doubt for name, doubt in doubts if doubt is not None), None)
+
+    def chance_of_better(self) -> float:
+        """Return the probability that a point is better than the recommended one by what counts; 0 if not known."""
+        return 0.0
 
     @property
     def lock_in(self) -> LockIn | None:

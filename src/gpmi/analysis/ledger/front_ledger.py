@@ -235,7 +235,7 @@ class FrontLedger(RunLedger):
 
     def _shown(self, values: Array) -> Array:
         """Return objectives (n, k) as a user reads them: values of the outputs, or distances from a target."""
-        signs = np.array([1.0 if isinstance(goal, Max) else -1.0 for _, goal in self._objectives])
+        signs = np.array([1.0 if goal.larger_is_better else -1.0 for _, goal in self._objectives])
         result: Array = signs * values + 0.0  # + 0.0: no minus before a zero
         return result
 
@@ -333,12 +333,12 @@ class FrontLedger(RunLedger):
         sides: list[tuple[int, float, float, float, int]] = []  # function, sign, offset, unit, objective
         for number, name in enumerate(used):
             goal: Any = self.goals[name]
-            objective, unit, low = (names.index(name), span[name], reference[name]) if name in names else (-1, 1.0, 0.0)
-            if name not in names:
-                if name in self.goals.objectives and goal.reference is None:
-                    continue
-                unit = scales[number]
-                low = goal.reference if name in self.goals.objectives else goal.value * -goal.sign
+            if name in names:
+                objective, unit, low = names.index(name), span[name], reference[name]
+            else:
+                objective, unit, low = -1, scales[number], goal.reference
+            if low is None:
+                continue
             if isinstance(goal, Match):
                 sides += [(number, sign, -sign * goal.target - low, unit, objective) for sign in (1.0, -1.0)]
             else:
@@ -387,15 +387,13 @@ class FrontLedger(RunLedger):
         tail = 0.5 * (1.0 - LEVEL)
         found = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
         found = np.clip(found[1] + self._wider * (found - found[1]), 0.0, drawn.rays.ends)
-        signs = np.array([1.0 if isinstance(self.goals[name], Max) else -1.0 for name in pair])
+        objectives = [self.goals.objectives[name] for name in pair]
+        signs = np.array([1.0 if goal.larger_is_better else -1.0 for goal in objectives])
         low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in found)
         return FrontBands(pair, low, median, high)
 
     def _objective(self, name: Any) -> str:
-        checked = self.goals.checked_name(name)
-        if checked not in self.goals.objectives:
-            raise ValueError(f"{checked} is no objective; give one of {', '.join(self.goals.objectives)}")
-        return checked
+        return self.goals.checked_objective(name)
 
     # What further evaluations are worth
 

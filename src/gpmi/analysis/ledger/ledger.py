@@ -90,6 +90,10 @@ class Ledger(RunLedger):
     ends: tuple[int, ...] = ()  # for each value at the target, how many of all values there were with it
     nothing: ClassVar[str] = "no value has been told"
 
+    def of_value(self, refusal: str) -> Ledger:
+        """Return this ledger: it is that of the single value."""
+        return self
+
     @property
     def n(self) -> int:
         """The number of values."""
@@ -122,11 +126,8 @@ class Ledger(RunLedger):
 
     def _part(self, fixed: Mapping[Any, Any] | None) -> Space:
         """Return the part of the space that a question is about: at the target, with these fixed coordinates."""
-        space, fidelity = self.space, self.space.fidelity
-        space.check_at_target(fixed)
-        if not fixed:
-            return space.target
-        return space.with_fixed(fixed if fidelity is None else {**fixed, fidelity.name: fidelity.fidelity.target})
+        self.space.check_at_target(fixed)
+        return self.space.target.with_fixed(fixed) if fixed else self.space.target
 
     @cached_property
     def _detrended(self) -> Array:
@@ -332,6 +333,12 @@ class Ledger(RunLedger):
     def _posterior(self) -> Posterior:
         return self.orientation.posterior(self.model.posterior)
 
+    def chance_of_better(self) -> float:
+        """Return the probability that a point is better than the recommended one by what counts; 0 if not known."""
+        if not self.n or not self.regret().known:
+            return 0.0
+        return 1.0 - self.regret().probability_below(self.smallest_gain)
+
     @cached_property
     def lock_in(self) -> LockIn | None:
         """A warning if the run repeats one point although a better one may exist; otherwise None.
@@ -460,8 +467,7 @@ class Ledger(RunLedger):
     @property
     def caveat(self) -> Caveat:
         """What the advice to stop does not exclude: a better point that takes longer to find."""
-        regret = self.regret()
-        return facts.better_point(1.0 - regret.probability_below(self.smallest_gain), regret.interval()[1])
+        return facts.better_point(self.chance_of_better(), self.regret().interval()[1])
 
     def run_facts(self) -> list[Fact]:
         """Return how many values there are."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpmi._support.text import percent, rough
 from gpmi._support.types import Event
 from gpmi.analysis.ledger.facts import RunLedger
-from gpmi.analysis.ledger.ledger import Ledger
 
 # Chosen on the runs of docs/benchmarks/noise.md: the minimum number of values before we look for undetected noise, and
 # the evidence for exact values, in nats, below which we warn. On a finite set we do not look: its values lie far apart
@@ -30,15 +29,15 @@ def warning_events(ledger: RunLedger) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def untaken_chance(ledger: Ledger) -> Event | None:
+def untaken_chance(ledger: RunLedger) -> Event | None:
     """Return an event if a better point exists with a probability of at least UNTAKEN; None if a lock-in says so.
 
     It is for runs under aim="earn", which stay where they earn: looking elsewhere may cost more than it brings. It
     costs what `regret` costs.
     """
-    regret, step = ledger.regret(), ledger.smallest_gain
-    missed = 1.0 - regret.probability_below(step)
-    if not regret.known or missed < UNTAKEN or ledger.lock_in is not None:
+    missed = ledger.chance_of_better()
+    if missed < UNTAKEN or ledger.lock_in is not None:
         return None
-    better = f"with probability {percent(missed)} a point is better than the recommended one by more than"
-    return Event("chance not taken", f'{better} {rough(step, 2)}; to look for it, go on with aim="find"')
+    step = rough(ledger.smallest_gain, 2)
+    better = f"with probability {percent(missed)} a point is better than the recommended one by more than {step}"
+    return Event("chance not taken", f'{better}; to look for it, go on with aim="find"')

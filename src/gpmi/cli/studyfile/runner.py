@@ -31,7 +31,8 @@ def open_study(file: StudyFile) -> Study:
         opened = study(file.database, file.name, space=dict(file.parameters), **file.options)
     except OtherSettings as error:
         raise StudyFileError(f"{file.path}: {error.difference.removeprefix(OTHER_SPACE)}; {_remedy(file)}") from None
-    if opened.optimizer.goals.named and not file.goals.named:
+    not_in_file = {*opened.optimizer.goals.named} - {*file.goals.named}
+    if not_in_file:
         opened.close()
         raise StudyFileError(
             f"{file.path}: the study {file.name!r} has the goals {opened.optimizer.goals}, and the file has none; give "

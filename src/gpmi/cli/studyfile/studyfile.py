@@ -179,8 +179,8 @@ def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goal
 
 def _steps(parameters: Mapping[str, AnyParameter]) -> tuple[str, int] | None:
     """Return the fidelity whose steps the program reports, and the first step; None if there is none."""
-    column = Space.of(dict(parameters)).fidelity
-    return (column.name, column.fidelity.levels) if column is not None and column.fidelity.has_steps else None
+    column = Space.of(dict(parameters)).curve_fidelity
+    return None if column is None else (column.name, column.fidelity.levels)
 
 
 def _shell_text(table: Table, names: tuple[str, ...]) -> str:
@@ -217,23 +217,26 @@ def _reading(table: Table, goals: Goals) -> Reading:
     if (source == "match") != ("pattern" in table.content):
         table.refuse('`from = "match"` and `pattern` belong together; give both or none')
     constraints = table.get("constraints", _texts, [])
-    pattern = table.get("pattern", _pattern if goals.named else text_value)
-    more: dict[str, Any] = _outputs(table, goals) if goals.named else {}
-    if not goals.named and "outputs" in table.content:
-        table.refuse('outputs need a table [goals], as in yield = "max"; give one, or leave this out', "outputs")
-    with table.at("pattern") if pattern is not None else table.at():
+    what = _outputs(table, goals) if goals.named else _value(table)
+    with table.at("pattern") if what["pattern"] is not None else table.at():
         return Reading(
             source=source,
-            pattern=pattern,
-            y=table.get("y", text_value, "y"),
             noise_var=table.get("noise_var", text_value, "noise_var"),
             constraints=tuple(constraints),
-            **more,
+            **what,
         )
+
+
+def _value(table: Table) -> dict[str, Any]:
+    """Return how the value of a study without goals is read."""
+    if "outputs" in table.content:
+        table.refuse('outputs need a table [goals], as in yield = "max"; give one, or leave this out', "outputs")
+    return {"pattern": table.get("pattern", text_value), "y": table.get("y", text_value, "y")}
 
 
 def _outputs(table: Table, goals: Goals) -> dict[str, Any]:
     """Return how the outputs of a study with goals are read: their names in the result, and which may be missing."""
+    pattern = table.get("pattern", _pattern)
     for key, remedy in (
         ("y", 'outputs = { yield = "..." } names the outputs of [goals]'),
         ("constraints", "give such an output a limit in [goals], as in memory = { at_most = 8 }"),
@@ -245,8 +248,8 @@ def _outputs(table: Table, goals: Goals) -> dict[str, Any]:
     for name in names:
         with table.at("outputs", name):
             goals.checked_name(name)
-    own = {name: names.get(name, name) for name in goals}
-    return {"outputs": own, "watched": tuple(name for name, goal in goals.items() if goal is None)}
+    outputs, watched = {name: names.get(name, name) for name in goals}, [n for n, goal in goals.items() if goal is None]
+    return {"pattern": pattern, "outputs": outputs, "watched": tuple(watched)}
 
 
 def _stop(table: Table, goals: Goals) -> stopping.Rule | None:

@@ -215,7 +215,7 @@ def run_goals(goals: Goals) -> StudyGoals:
 def directions_of(goals: Goals) -> list[StudyDirection]:
     """Return the directions of a study with these objectives; the distance from a target is minimised."""
     return [
-        StudyDirection.MAXIMIZE if isinstance(goal, Max) else StudyDirection.MINIMIZE
+        StudyDirection.MAXIMIZE if goal.larger_is_better else StudyDirection.MINIMIZE
         for goal in goals.objectives.values()
     ]
 

@@ -136,14 +136,14 @@ def from_storage(storage: str, name: str | None, space: Any = None, goals: Mappi
 
 def _note_goals(purpose: StudyGoals, study: Any) -> None:
     """Store the goals with a study whose directions do not say them, and name its objectives for Optuna's plots."""
-    described, stored = purpose.described(), _stored_goals(study)
+    described, given, stored = purpose.described(), purpose.goals, _stored_goals(study)
     if described is None:
         return
-    if stored not in (None, purpose.goals):
-        raise ValueError(f"study has the goals {stored}, but the run has {purpose.goals}; give another study")
+    if stored not in (None, given):
+        raise ValueError(f"study has the goals {stored}, but the run has {given}; give another study")
     study.set_user_attr(GOALS, described)
     if study.metric_names is None:
-        names = [f"|{n} - {g.target}|" if isinstance(g, Match) else n for n, g in purpose.goals.objectives.items()]
+        names = [f"|{n} - {g.target}|" if isinstance(g, Match) else n for n, g in given.objectives.items()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names(names)
@@ -166,7 +166,8 @@ def _study_goals(study: Any, trials: list[Any], given: Goals = MAXIMISE) -> Stud
 
 def _checked_goals(goals: Goals, study: Any, trials: list[Any]) -> StudyGoals:
     """Return these goals for a study; refuse a study with other directions or further constraints."""
-    if directions_of(goals) != list(study.directions):
+    wanted = directions_of(goals)
+    if wanted != list(study.directions):
         directions = ", ".join(direction.name for direction in study.directions)
         raise ValueError(
             f"goals is {goals}, but the study has the directions {directions}; give a goal for each, in their order"
