@@ -65,9 +65,9 @@ def distinct_numbers(values: Sequence[float]) -> list[str]:
     most = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else 1e-6 * float(np.abs(array).max(initial=0.0))
     for digits in range(3, 18):
         near = [float(f"{value:.{digits}g}") for value in values]
-        if all(abs(one - value) <= most for one, value in zip(near, values, strict=True)):
+        if all(abs(number - value) <= most for number, value in zip(near, values, strict=True)):
             break
-    texts = (f"{one + 0.0:.{max(5, digits)}g}" for one in near)
+    texts = (f"{number + 0.0:.{max(5, digits)}g}" for number in near)
     return [re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text) for text in texts]
 
 
@@ -151,13 +151,13 @@ def point(x: Point | None, width: int = POINT) -> str:
     """
     if x is None:
         return "none"
-    some = width // 3 + 1  # no more fit, because a coordinate takes at least three characters
+    most = width // 3 + 1  # no more fit, because a coordinate takes at least three characters
     if isinstance(x, Mapping):
         left, right = "{", "}"
-        items = [f"{shortened(repr(name), VALUE)}: {coordinate(x[name])}" for name in list(x)[:some]]
+        items = [f"{shortened(repr(name), VALUE)}: {coordinate(x[name])}" for name in list(x)[:most]]
     elif np.ndim(x) == 1:
         left, right = "[", "]"
-        items = [coordinate(value) for value in list(x)[:some]]
+        items = [coordinate(value) for value in list(x)[:most]]
     else:  # not a point, but a repr must not raise
         return shortened(repr(x), width)
     for shown in range(len(items), -1, -1):
@@ -245,11 +245,13 @@ def trial_line(
     The outputs of a run with goals stand in place of y. `notes` come last, such as the error bar or the first value of
     a corrected trial.
     """
-    more = "".join(f", {note}" for note in notes)
+    details = "".join(f", {note}" for note in notes)
     value = "" if y is None else f", y={rounded(y)}"
     if outputs:
-        value = f", {some_of([f'{shortened(name, NAME)}={rounded(one)}' for name, one in outputs.items()], OUTPUTS)}"
-    before, after = f"Trial({number}, x=", f"{value}, {status}, {origin}{more})"
+        value = (
+            f", {some_of([f'{shortened(name, NAME)}={rounded(output)}' for name, output in outputs.items()], OUTPUTS)}"
+        )
+    before, after = f"Trial({number}, x=", f"{value}, {status}, {origin}{details})"
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 

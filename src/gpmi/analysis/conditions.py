@@ -106,14 +106,14 @@ class Conditions:
     def log(self, z: Array) -> Array:
         """Return the logarithm of the probability that all hold at z (m, d)."""
         total = np.zeros(len(z)) if self.success is None else self.success.log(z)
-        for one in self.ranges:
-            total = total + one.log(z)
+        for part in self.ranges:
+            total = total + part.log(z)
         return total
 
     @one_blas_thread
     def log_with_gradient(self, z: Array) -> tuple[Array, Array]:
         """Return the same and its gradient by z, (m, d)."""
-        parts = [one.log_with_gradient(z) for one in self.ranges]
+        parts = [part.log_with_gradient(z) for part in self.ranges]
         parts += [] if self.success is None else [self.success.log_with_gradient(z)]
         return np.sum([log for log, _ in parts], axis=0), np.sum([gradient for _, gradient in parts], axis=0)
 
@@ -132,16 +132,16 @@ class Score(Objective):
         if not len(z):
             return np.empty(0)
         if self.target is None:
-            return np.asarray(np.mean([mean_in_chunks(one, z) for one in self.mixture], axis=0))
-        parts = [self.of_moments(*moments_in_chunks(one, z))[0] for one in self.mixture]
+            return np.asarray(np.mean([mean_in_chunks(posterior, z) for posterior in self.mixture], axis=0))
+        parts = [self.of_moments(*moments_in_chunks(posterior, z))[0] for posterior in self.mixture]
         return np.asarray(np.mean(parts, axis=0))
 
     def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
         value, gradient = np.zeros(len(z)), np.zeros_like(z)
-        for one in self.mixture:
-            mu, var, pull = one.with_pullback(z)
-            own, by_mu, by_var = self.of_moments(mu, var)
-            value += own / len(self.mixture)
+        for posterior in self.mixture:
+            mu, var, pull = posterior.with_pullback(z)
+            score, by_mu, by_var = self.of_moments(mu, var)
+            value += score / len(self.mixture)
             gradient += pull(by_mu, by_var) / len(self.mixture)
         return value, gradient
 
@@ -237,8 +237,8 @@ def _best_inside(score: Score, conditions: Conditions, space: Parameters, seed: 
     if not conditions:
         screen = spread_over(space, _SCREEN, (seed, 1))
         return best_point(score, space, screen, score(screen), good, rng).row
-    known = space.move_to_fixed(np.unique(score.posterior.x, axis=0))
-    screen = np.concatenate([spread_over(space, _SCREEN, (seed, 1)), known])
+    observed = space.move_to_fixed(np.unique(score.posterior.x, axis=0))
+    screen = np.concatenate([spread_over(space, _SCREEN, (seed, 1)), observed])
     scores, log_p = score(screen), conditions.log(screen)
     probable = Probable(score.posterior, Mean(), State(), conditions=conditions)
     if not np.any(log_p > np.log(least)):
@@ -275,9 +275,11 @@ def _best_row(score: Score, conditions: Conditions, rows: Array, least: float) -
         holds = conditions.log(rows[part]) >= np.log(least)
         if holds.any():
             return _copy(rows[part[int(np.argmax(holds))]])
-    rough = replace(conditions, ranges=tuple(one._replace(posteriors=one.posteriors[:1]) for one in conditions.ranges))
-    some = np.sort(np.argsort(-rough.log(rows), kind="stable")[:_SOME])
-    return _copy(rows[some[first_best(conditions.log(rows[some]))]])
+    rough = replace(
+        conditions, ranges=tuple(part._replace(posteriors=part.posteriors[:1]) for part in conditions.ranges)
+    )
+    likely = np.sort(np.argsort(-rough.log(rows), kind="stable")[:_SOME])
+    return _copy(rows[likely[first_best(conditions.log(rows[likely]))]])
 
 
 def _copy(row: Array) -> Array:

@@ -39,22 +39,22 @@ def descriptor_shares(space: Space, kernel: Kernel) -> tuple[DescriptorShares, .
         return ()
     scales, d = np.asarray(kernel.base.lengthscale, dtype=float), len(kernel.matrix)
     names = space.names or tuple(f"x{j}" for j in range(len(space.columns)))
-    found = []
+    shares_of_choices = []
     for name, columns in zip(names, space.columns, strict=True):
-        own = (
+        numbers = (
             []
             if columns.start == columns.stop
             else np.flatnonzero(np.asarray(features.owners) == space.groups[columns.start]).tolist()
         )
-        if not own:
+        if not numbers:
             continue
-        table, count = features.matrix[columns][:, own], columns.stop - columns.start
+        table, count = features.matrix[columns][:, numbers], columns.stop - columns.start
         # The mean of (f(a) - f(b))^2 over pairs of different options is twice the sample variance of f.
-        terms = 2.0 * table.var(axis=0, ddof=1) / scales[d:][own] ** 2
+        terms = 2.0 * table.var(axis=0, ddof=1) / scales[d:][numbers] ** 2
         label = 2.0 / float(scales[columns.start]) ** 2
         total = label + float(terms.sum())
         order = np.argsort(-terms, kind="stable")
-        shares = tuple((features.names[own[k]], float(terms[k]) / total) for k in order)
+        shares = tuple((features.names[numbers[k]], float(terms[k]) / total) for k in order)
         assert count > 1
-        found.append(DescriptorShares(name, label / total, shares))
-    return tuple(found)
+        shares_of_choices.append(DescriptorShares(name, label / total, shares))
+    return tuple(shares_of_choices)

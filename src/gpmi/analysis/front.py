@@ -41,7 +41,10 @@ class Chosen:
     def __repr__(self) -> str:
         lines = [
             ("at x", point(self.x)),
-            *((name, f"{rounded(one.mean)} +- {rounded(one.sd)}") for name, one in self.outputs.items()),
+            *(
+                (name, f"{rounded(prediction.mean)} +- {rounded(prediction.sd)}")
+                for name, prediction in self.outputs.items()
+            ),
             ("holds with", f"{100.0 * self.probability:.0f} %"),
             ("evaluated", "not yet" if self.trial is None else f"trial {self.trial.number}"),
             *([] if self.note is None else [("note", self.note)]),
@@ -98,30 +101,30 @@ class FrontAnalysis:
         put a point on the front. With noise of 5 and 20 % the true hypervolume of this front is larger than that of the
         front of the values (docs/benchmarks/front_knowledge.md).
         """
-        known, values = self.known
+        trials, values = self.known
         reference = np.array([-np.inf if g.reference is None else g.reference for g in self.goals.objectives.values()])
         accepted = np.all(values >= reference, axis=1)
-        on_front = np.zeros(len(known), dtype=bool)
+        on_front = np.zeros(len(trials), dtype=bool)
         on_front[accepted] = non_dominated(values[accepted])
-        return tuple(trial for trial, on in zip(known, on_front, strict=True) if on)
+        return tuple(trial for trial, on in zip(trials, on_front, strict=True) if on)
 
     @cached_property
     def known(self) -> tuple[list[Trial], Array]:
         """The trials that may be on the front, the first of those at one point, and their objectives (n, k)."""
-        known = [trial for trial in self.complete if trial.feasible]
-        rows = [self.space.encode(trial.x) for trial in known]
+        trials = [trial for trial in self.complete if trial.feasible]
+        rows = [self.space.encode(trial.x) for trial in trials]
         first = sorted({row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}.values())
-        known, rows = [known[i] for i in first], [rows[i] for i in first]
-        if not known:
+        trials, rows = [trials[i] for i in first], [rows[i] for i in first]
+        if not trials:
             return [], np.empty((0, len(self.goals.objectives)))
-        return known, self.values_at(known, np.array(rows))
+        return trials, self.values_at(trials, np.array(rows))
 
     @cached_property
     def complete(self) -> tuple[Trial, ...]:
         """The trials with a value of every objective, in the order of their outcomes."""
         names = self.goals.objectives
-        found = [t for t in self.trials if t.status == "told" and all(name in t.outputs for name in names)]
-        return tuple(sorted(found, key=lambda trial: trial.order or 0))
+        trials = [t for t in self.trials if t.status == "told" and all(name in t.outputs for name in names)]
+        return tuple(sorted(trials, key=lambda trial: trial.order or 0))
 
     def values_at(self, trials: list[Trial], rows: Array) -> Array:
         """Return the objectives at trials, larger is better, (n, k): told values, or posterior means under noise."""
@@ -131,7 +134,7 @@ class FrontAnalysis:
             if is_exact(output.model.posterior, output.model.posterior.x):
                 y = np.array([trial.outputs[name] for trial in trials])
             else:
-                y = np.array([one.mean for one in output.predict(rows)])
+                y = np.array([prediction.mean for prediction in output.predict(rows)])
             columns.append(goal.oriented(y))
         return np.stack(columns, axis=1)
 
@@ -152,13 +155,15 @@ class FrontAnalysis:
         x, numbers = all_values.x[at], (all_values.y[at], all_values.noise_var[at], all_values.repeats[at])
         observed = Observations.of(x, *numbers)
         nothing: dict[str, Any] = dict.fromkeys(_UNPREDICTED)
-        own = [replace(trial, y=trial.outputs[name], **nothing) for trial in trials]
+        of_output = [replace(trial, y=trial.outputs[name], **nothing) for trial in trials]
         priors = output.model.setting.priors
         if priors.is_fixed and not priors.student_noise:  # a learned prior has its residuals from the belief
             surprises = output.orientation.values(output.model.posterior.ahead.surprise)[at].tolist()
-            own = [replace(trial, surprise=one) for trial, one in zip(own, surprises, strict=True)]
+            of_output = [
+                replace(trial, surprise=surprise) for trial, surprise in zip(of_output, surprises, strict=True)
+            ]
         return Ledger(
-            trials=tuple(own),
+            trials=tuple(of_output),
             observed=observed,
             outcomes=None,
             failures=(),
@@ -175,7 +180,11 @@ class FrontAnalysis:
     @cached_property
     def success(self) -> SuccessProbability | None:
         """The probability that an evaluation does not fail, whatever the limits; None if none has failed."""
-        failures = () if self.chance is None else tuple(one for one in self.chance.requirements if one.spread > 0.0)
+        failures = (
+            ()
+            if self.chance is None
+            else tuple(requirement for requirement in self.chance.requirements if requirement.spread > 0.0)
+        )
         return SuccessProbability(failures) if failures else None
 
     # One point
@@ -215,7 +224,7 @@ class FrontAnalysis:
         conditions = self._conditions(wanted)
         mirrored = self.models[name].orientation.mirrors != (direction == "min")
         mixture = self.outputs[name].belief.posteriors
-        mixture = tuple(one.mirrored() for one in mixture) if mirrored else mixture
+        mixture = tuple(posterior.mirrored() for posterior in mixture) if mirrored else mixture
         score = score_of(mixture, goal.target if isinstance(goal, Match) and direction == "match" else None)
         with one_blas_thread:
             row = best_under(score, conditions, part, self.seed, least)
@@ -317,7 +326,7 @@ def _bounds(name: str, condition: Any) -> tuple[float, float]:
             raise ValueError(f"where has {name!r}: {condition!r}; {remedy}") from None
         return (limit, np.inf) if match[1][0] == ">" else (-np.inf, limit)
     if isinstance(condition, tuple | list) and len(condition) == 2:
-        lo, hi = (checks.number(f"where[{name!r}]", one, remedy) for one in condition)
+        lo, hi = (checks.number(f"where[{name!r}]", bound, remedy) for bound in condition)
         if lo <= hi:
             return lo, hi
     if isinstance(condition, Limit):

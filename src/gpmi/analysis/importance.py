@@ -94,7 +94,7 @@ class Importances:
     @property
     def ranked(self) -> tuple[Importance, ...]:
         """The same importances, the largest total index first."""
-        return tuple(sorted(self.each, key=lambda one: -one.total))
+        return tuple(sorted(self.each, key=lambda importance: -importance.total))
 
     def __iter__(self) -> Iterator[Importance]:
         return iter(self.each)
@@ -103,12 +103,12 @@ class Importances:
         return len(self.each)
 
     def __repr__(self) -> str:
-        width = max(9, *(len(shortened(one.name, 30)) for one in self.each)) if self.each else 9
+        width = max(9, *(len(shortened(importance.name, 30)) for importance in self.each)) if self.each else 9
         head = f"{'parameter':<{width}}  first  95 %           total  95 %"
         lines = [
-            f"{shortened(one.name, 30):<{width}}  {one.first:5.3f}  {_words(one.first_interval)}  "
-            f"{one.total:5.3f}  {_words(one.total_interval)}"
-            for one in self.each
+            f"{shortened(importance.name, 30):<{width}}  {importance.first:5.3f}  {_words(importance.first_interval)}  "
+            f"{importance.total:5.3f}  {_words(importance.total_interval)}"
+            for importance in self.each
         ]
         return "\n".join([head, *lines, self.note])
 
@@ -163,8 +163,8 @@ def _importances(ledger: Ledger) -> Importances:
     rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion draws from it
     start, size, count = ledger.model.recommended, -(-DRAWS // len(posteriors)), _FEATURES // len(posteriors)
     drawn = [_paths(posterior, measure, start, size, count, rng) for posterior in posteriors]
-    found = [_one(axis, measure.along(i), few, drawn, ledger) for i, axis in enumerate(axes)]
-    return Importances(tuple(found), measure.note)
+    each = [_one(axis, measure.along(i), few, drawn, ledger) for i, axis in enumerate(axes)]
+    return Importances(tuple(each), measure.note)
 
 
 def _lines(p: int, n: int, posteriors: int, space: Space) -> tuple[int, int]:
@@ -245,9 +245,10 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMe
     """Return the distribution of x, represented by about as many points as there will be lines."""
     if isinstance(space, Candidates):
         unique = np.unique(space.encoded, axis=0)
-        some = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]
+        picked = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]
         note = "over the candidates, each column taken as independent of the others"
-        return TableMeasure(unique[some], unique, tuple(axes), note)  # in random order: the first ones are a sample too
+        # in random order: the first ones are a sample, too
+        return TableMeasure(unique[picked], unique, tuple(axes), note)
     assert isinstance(space, Parameters)
     varying = [axis.columns for axis in axes]
     numbers = tuple(j for j, columns in enumerate(space.columns) if columns in varying)
@@ -255,10 +256,10 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMe
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
     if not space.constraints.texts:
         return ProductMeasure(space, numbers, u, False, note)
-    for more in range(log2, _LOG2_TRIED + 1):
-        u = sobol(space.unit_dim, more, (seed, 8))
+    for log2_tried in range(log2, _LOG2_TRIED + 1):
+        u = sobol(space.unit_dim, log2_tried, (seed, 8))
         u = u[space.feasible_set.contains(space.from_unit(u))]
-        if len(u) >= lines or (space.constraints.functions and more > 11):
+        if len(u) >= lines or (space.constraints.functions and log2_tried > 11):
             break
     if len(u) >= _ENOUGH:
         return ProductMeasure(space, numbers, u[:lines], True, "over the feasible part of the space")
@@ -308,10 +309,12 @@ def _one(axis: Axis, lines: ParameterLines, few: int, drawn: list[Paths], ledger
     parts = [flat[begin : begin + step] for begin in range(0, len(flat), step)]
     values = np.concatenate([np.concatenate([paths.everywhere(part) for part in parts]) for paths in drawn], axis=1)
     values = _in_units_of_y(ledger, values).reshape(-1, q, values.shape[1])
-    many, some = (indices(mean[:m], lines.weights[:m], uneven=lines.uneven) for m in (len(mean), few))
-    own = indices(values, lines.weights[:few], uneven=lines.uneven)
+    exact_indices, rough_indices = (indices(mean[:m], lines.weights[:m], uneven=lines.uneven) for m in (len(mean), few))
+    drawn_indices = indices(values, lines.weights[:few], uneven=lines.uneven)
     # Fewer lines shift the indices of the mean and those of the drawn functions alike: the shift is subtracted.
-    firsts, totals, effects = (each + (exact - rough) for each, exact, rough in zip(own, many, some, strict=True))
+    firsts, totals, effects = (
+        each + (exact - rough) for each, exact, rough in zip(drawn_indices, exact_indices, rough_indices, strict=True)
+    )
     firsts, totals = np.clip(firsts, 0.0, 1.0), np.clip(totals, 0.0, 1.0)
     learned, tails = not ledger.setting.priors.is_fixed, [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
     return Importance(

@@ -58,7 +58,7 @@ def backtest(
         from gpmi.run.backtest import backtest as play
 
         picture = _picture(out, wanted=not as_json)
-        found = play(
+        result = play(
             table,
             value,
             goal=goal,  # type: ignore[arg-type]  # checked there
@@ -73,13 +73,13 @@ def backtest(
             progress=True,
         )
         if picture is not None:
-            found.plot().savefig(picture, dpi=110)
+            result.plot().savefig(picture, dpi=110)
     if as_json:
-        typer.echo(json.dumps(found.to_json()))
+        typer.echo(json.dumps(result.to_json()))
         return
-    for event in found.events:
+    for event in result.events:
         typer.echo(f"gpmi: {event.message}", err=True)
-    typer.echo(repr(found))
+    typer.echo(repr(result))
     if picture is not None:
         typer.echo(f"picture: {picture}")
 

@@ -192,8 +192,10 @@ def _found_peak(kind: Kind, result: Result) -> str:
 def next_steps(kind: Kind, seed: int, program: str) -> str:
     """Suggest in one line what to try next."""
     other = f"--seed {seed + 1}" if kind == "hills" else f"--{kind} --seed {seed + 1}"
-    more = " (or --noise, --objectives, --curves)" if kind == "hills" else ""
-    return f"Next: {program} demo {other}{more}; your own program: {program} init; your own Python function: README.md"
+    options = " (or --noise, --objectives, --curves)" if kind == "hills" else ""
+    return (
+        f"Next: {program} demo {other}{options}; your own program: {program} init; your own Python function: README.md"
+    )
 
 
 def _print(console: Console, text: str) -> None:

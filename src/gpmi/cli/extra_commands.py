@@ -95,8 +95,12 @@ def demo(
 def program_name() -> str:
     """Return the name of this program for the user's shell, or its path if the shell would not find it by name."""
     called = sys.argv[0]
-    found = shutil.which("gpmi")
-    return called if Path(called).name == "gpmi" and (found is None or not Path(found).samefile(called)) else "gpmi"
+    installed = shutil.which("gpmi")
+    return (
+        called
+        if Path(called).name == "gpmi" and (installed is None or not Path(installed).samefile(called))
+        else "gpmi"
+    )
 
 
 COMMANDS: dict[Callable[..., None], str] = {

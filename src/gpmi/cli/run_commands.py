@@ -159,9 +159,9 @@ def summary_text(result: "Result") -> str:
     lines = [
         f"failed {'once' if count == 1 else f'{count} times'}: {why}" for why, count in reasons.most_common(REASONS)
     ]
-    more = len(reasons) - REASONS
+    others = len(reasons) - REASONS
     return "\n".join(
-        [repr(result), *_front_lines(result), *lines, *([f"and {more} other reasons"] if more > 0 else [])]
+        [repr(result), *_front_lines(result), *lines, *([f"and {others} other reasons"] if others > 0 else [])]
     )
 
 

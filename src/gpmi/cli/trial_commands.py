@@ -191,15 +191,15 @@ def best(
     from gpmi.cli.run_commands import has_value, summary_json, summary_text
 
     with open_for_command(address, name) as study:
-        found = study.best
+        best_trial = study.best
         result = study.result(no_model=None if recommended else "add --recommended")
         if not has_value(result):
             told = [trial for trial in result.trials if trial.status == "told"]
             what = "no feasible value" if told and not any(trial.feasible for trial in told) else "no value"
             raise _nothing(f"the study {study.name!r} has {what} yet in {len(study.trials)} trials")
         if as_json:
-            own = {} if found is None else {"number": found.number}
-            typer.echo(json.dumps({**own, **summary_json(result)}))
+            number = {} if best_trial is None else {"number": best_trial.number}
+            typer.echo(json.dumps({**number, **summary_json(result)}))
         else:
             typer.echo(summary_text(result))
 
@@ -235,9 +235,9 @@ def choose(
         study.optimizer.goals.check_named("it has no front")
         if not any(trial.status == "told" for trial in study.trials):
             raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
-        own = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
-        chosen = study.choose(conditions(where or []), wanted, **{own: direction})
-        outputs = {name: {"mean": one.mean, "sd": one.sd} for name, one in chosen.outputs.items()}
+        argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
+        chosen = study.choose(conditions(where or []), wanted, **{argument: direction})
+        outputs = {name: {"mean": prediction.mean, "sd": prediction.sd} for name, prediction in chosen.outputs.items()}
         said = {"x": _x(study, chosen.x), "outputs": outputs, "probability": chosen.probability}
         said["trial"] = None if chosen.trial is None else chosen.trial.number
         typer.echo(json.dumps(said) if as_json else repr(chosen))
@@ -274,18 +274,24 @@ def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None
     last of them.
     """
     with open_for_command(address, name) as study:
-        found = study.verify()
-        counts = {"entries": found.entries, "suggestions": found.suggestions, "verdict": found.verdict}
-        lines = [f"{found.entries} entries, {found.suggestions} suggestions recomputed: {found.verdict}"]
-        lines += found.problems
-        if found.rounded:
+        verification = study.verify()
+        counts = {
+            "entries": verification.entries,
+            "suggestions": verification.suggestions,
+            "verdict": verification.verdict,
+        }
+        lines = [
+            f"{verification.entries} entries, {verification.suggestions} suggestions recomputed: {verification.verdict}"
+        ]
+        lines += verification.problems
+        if verification.rounded:
             lines += [
-                f"{len(found.rounded)} suggestions are equal up to rounding, the first of them:",
-                found.rounded[0],
+                f"{len(verification.rounded)} suggestions are equal up to rounding, the first of them:",
+                verification.rounded[0],
             ]
-        details = {"problems": found.problems, "rounded": found.rounded}
+        details = {"problems": verification.problems, "rounded": verification.rounded}
         typer.echo(json.dumps({**counts, **details}) if as_json else "\n".join(lines))
-        raise typer.Exit(0 if found else NOTHING)
+        raise typer.Exit(0 if verification else NOTHING)
 
 
 def report(
@@ -337,8 +343,8 @@ def _report_path(study: "Study", address: str, out: Path | None) -> Path:
     from gpmi.storage.opening import DEFAULT_NAME
     from gpmi.views.html.report import study_in
 
-    own = study.name if study.name != DEFAULT_NAME or "://" in address else Path(address).stem
-    stem = re.sub(r"[^\w.-]+", "-", own).strip("-.")[:80] or "report"
+    title = study.name if study.name != DEFAULT_NAME or "://" in address else Path(address).stem
+    stem = re.sub(r"[^\w.-]+", "-", title).strip("-.")[:80] or "report"
     path = Path(f"{stem}.html") if out is None else out
     if path.is_file():
         identity = study_in(path)
@@ -397,21 +403,21 @@ def import_(
         if "://" in source:
             from gpmi.integrations.optuna import from_storage
 
-            _, found, left_out = from_storage(source, optuna_name, study.space, goals)
+            _, read, left_out = from_storage(source, optuna_name, study.space, goals)
         else:
-            found = files.read_trials(source, study.space, goals)
-        told = [trial for trial in found if trial.status == "told"]
+            read = files.read_trials(source, study.space, goals)
+        told = [trial for trial in read if trial.status == "told"]
         for reason in left_out:
             typer.echo(f"gpmi: left out {reason}", err=True)
-        if len(told) < len(found):
-            typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
+        if len(told) < len(read):
+            typer.echo(f"gpmi: left out {len(read) - len(told)} trials without a value", err=True)
         before = {trial.number: len(trial.outputs) for trial in study.trials}
         study.optimizer.tell_all(told)
         # A row is new if it is a new trial, or has outputs for a trial that waits for them.
         new = sum(before.get(trial.number, -1) < len(trial.outputs) for trial in study.trials)
         where = text.without_password(source)
         _print_count(
-            {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
+            {"new": new, "values": len(told), "left_out": len(left_out) + len(read) - len(told), "source": where},
             f"{where} has {len(told)} values, {new} of them new",
             as_json,
         )
@@ -475,42 +481,44 @@ def numbers_in(argument: str, words: Sequence[str]) -> tuple[list[float], dict[s
 
 def _tell_once(study: "Study", before: "Trial", y: Any, measured: dict[str, Any]) -> "Trial":
     """Tell a value, or the outputs that the trial has not got yet; refuse another value of what it has."""
-    noise, known = measured["noise_var"], list[str]()
+    noise, present = measured["noise_var"], list[str]()
     if isinstance(y, dict) and before.status == "told":
-        known = [name for name in y if name in before.outputs]
-        bars = noise if isinstance(noise, dict) else dict.fromkeys(known, noise) if noise else {}
-        same_bars = all(before.output_noise_var.get(name, 0.0) == bars.get(name, 0.0) for name in known if name in bars)
-        fits = same_bars and all(before.outputs[name] == y[name] for name in known)
+        present = [name for name in y if name in before.outputs]
+        bars = noise if isinstance(noise, dict) else dict.fromkeys(present, noise) if noise else {}
+        same_bars = all(
+            before.output_noise_var.get(name, 0.0) == bars.get(name, 0.0) for name in present if name in bars
+        )
+        fits = same_bars and all(before.outputs[name] == y[name] for name in present)
     else:
         fits = (before.status, before.y) in (("pending", None), ("stopped", None), ("told", y))
     if not fits:
         raise ValueError(
             f"trial {before.number} {_has(before)} already; --correct replaces it, --again adds another measurement"
         )
-    if known:
-        y = {name: value for name, value in y.items() if name not in known}
+    if present:
+        y = {name: value for name, value in y.items() if name not in present}
         if isinstance(noise, dict):
-            measured = {**measured, "noise_var": {name: one for name, one in noise.items() if name not in known}}
+            measured = {**measured, "noise_var": {name: bar for name, bar in noise.items() if name not in present}}
     return before if y == {} else study.tell(before.number, y, **measured)
 
 
 def conditions(words: Sequence[str]) -> dict[str, Any]:
     """Return conditions on outputs for `Study.choose`: "yield >= 70" by output, or a pair (lo, hi) of two of them."""
-    found: dict[str, Any] = {}
+    ranges: dict[str, Any] = {}
     for word in words:
         parts = _CONDITION.fullmatch(word)
         if parts is None:
             raise ValueError(f'where is {word!r}; give an output, >= or <=, and a number, as in "yield >= 70"')
         name, sign, number = parts["output"], parts["sign"][0], parts["number"]
-        if name not in found:
-            found[name] = f"{sign}= {number}"
+        if name not in ranges:
+            ranges[name] = f"{sign}= {number}"
             continue
-        other = found[name]
+        other = ranges[name]
         if not isinstance(other, str) or other[0] == sign:
             raise ValueError(f"where has {name} twice; give one condition with >= and one with <=, at most")
         limits = {other[0]: float(other[3:]), sign: float(number)}
-        found[name] = (limits[">"], limits["<"])
-    return found
+        ranges[name] = (limits[">"], limits["<"])
+    return ranges
 
 
 def _x(study: "Study", x: Any) -> Any:

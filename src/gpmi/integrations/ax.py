@@ -135,7 +135,7 @@ def _parameters(space: Any) -> dict[str, Any]:
         for value, children in (parameter.dependents or {}).items() if parameter.is_hierarchical else ():
             for child in children:
                 conditions.setdefault(child, {}).setdefault(name, []).append(value)
-    return {name: _parameter(one, conditions.get(name)) for name, one in space.parameters.items()}
+    return {name: _parameter(parameter, conditions.get(name)) for name, parameter in space.parameters.items()}
 
 
 def _parameter(parameter: Any, when: Mapping[str, Any] | None) -> Any:
@@ -161,12 +161,12 @@ def _constraints(space: Any) -> list[tuple[Any, Any, Any]] | None:
 
 def _means(data: Any) -> dict[tuple[int, str], dict[str, tuple[float, float]]]:
     """Return mean and standard error of each metric, by trial and arm."""
-    found: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
+    means: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
     for row in data.df.to_dict("records"):
         mean, error = float(row["mean"]), float(row["sem"]) if row["sem"] is not None else math.nan
         if math.isfinite(mean):
-            found.setdefault((int(row["trial_index"]), row["arm_name"]), {})[row["metric_name"]] = mean, error
-    return found
+            means.setdefault((int(row["trial_index"]), row["arm_name"]), {})[row["metric_name"]] = mean, error
+    return means
 
 
 def _excess(limit: Any, means: Mapping[str, tuple[float, float]]) -> float:

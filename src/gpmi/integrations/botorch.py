@@ -70,7 +70,7 @@ class _Score(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, mu: Any, var: Any, policy: Policy, state: State) -> Any:
-        m, v = (one.detach().cpu().double().numpy().ravel() for one in (mu, var))
+        m, v = (tensor.detach().cpu().double().numpy().ravel() for tensor in (mu, var))
         parts = (torch.as_tensor(part).to(mu) for part in policy.with_derivatives(m, v, state))
         score, by_mu, by_var = (part.reshape(mu.shape) for part in parts)
         ctx.save_for_backward(by_mu, by_var)

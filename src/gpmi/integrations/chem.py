@@ -32,14 +32,14 @@ def features(smiles: Iterable[str] | Mapping[Any, str]) -> Any:
         ) from error
     RDLogger.DisableLog("rdApp.*")  # our message is enough
     molecules = {}
-    for name, one in named.items():
-        molecule = Chem.MolFromSmiles(one) if isinstance(one, str) and one.strip() else None
+    for name, text in named.items():
+        molecule = Chem.MolFromSmiles(text) if isinstance(text, str) and text.strip() else None
         if molecule is None:
-            raise ValueError(f"smiles has {checks.shown(one)}, which is no molecule that RDKit can read; correct it")
+            raise ValueError(f"smiles has {checks.shown(text)}, which is no molecule that RDKit can read; correct it")
         molecules[name] = molecule
     calculator = Calculator(descriptors, ignore_3D=True)
     rows = [[_number(value) for value in calculator(molecule)] for molecule in molecules.values()]
-    names = [str(one) for one in calculator.descriptors]
+    names = [str(descriptor) for descriptor in calculator.descriptors]
     kept = [j for j, column in enumerate(zip(*rows, strict=True)) if _is_useful(column)]
     return pandas.DataFrame(
         [[row[j] for j in kept] for row in rows], index=list(molecules), columns=[names[j] for j in kept]
@@ -50,7 +50,7 @@ def _by_itself(smiles: Any) -> dict[str, str]:
     """Return each SMILES by itself, once."""
     if isinstance(smiles, str) or not isinstance(smiles, Iterable):
         raise TypeError(f"smiles is {checks.shown(smiles)}; give a list of SMILES, or a dict of SMILES by option")
-    return {one: one for one in smiles}
+    return {text: text for text in smiles}
 
 
 def _number(value: Any) -> float:

@@ -62,8 +62,8 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         """Take the metric, mode and space from the Tuner; return False if they are set already."""
         if self.optimizer is not None and config:
             return False
-        self._own = {APART.join(path): _own(path, one) for path, one in _flat(config) if _varies(one)}
-        self._space = {name: one.parameter for name, one in self._own.items()} or self._space
+        self._own = {APART.join(path): _own(path, domain) for path, domain in _flat(config) if _varies(domain)}
+        self._space = {name: converted.parameter for name, converted in self._own.items()} or self._space
         if metric is not None:
             self._wanted = metric
         self._direction = mode or self._direction
@@ -90,12 +90,12 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         """Convert a point to Tune's nested dicts and values."""
         config: dict[str, Any] = {}
         for name, value in point.items():
-            own = self._own.get(name)
-            *above, last = name.split(APART) if own is None else own.path
+            parameter = self._own.get(name)
+            *above, last = name.split(APART) if parameter is None else parameter.path
             inner = config
             for key in above:
                 inner = inner.setdefault(key, {})
-            inner[last] = value if own is None else own.value(value)
+            inner[last] = value if parameter is None else parameter.value(value)
         return config
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
@@ -131,19 +131,19 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         self._numbers = said["numbers"]
 
 
-def _varies(one: Any) -> bool:
-    if isinstance(one, Mapping) and "grid_search" in one:
-        raise ValueError(f"param_space has a grid_search, {one}; give tune.choice instead")
-    return isinstance(one, Domain)
+def _varies(domain: Any) -> bool:
+    if isinstance(domain, Mapping) and "grid_search" in domain:
+        raise ValueError(f"param_space has a grid_search, {domain}; give tune.choice instead")
+    return isinstance(domain, Domain)
 
 
 def _flat(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Flatten nested dicts: yield each value with the keys that lead to it."""
-    for name, one in config.items():
-        if isinstance(one, Mapping) and "grid_search" not in one:
-            yield from _flat(one, (*above, str(name)))
+    for name, domain in config.items():
+        if isinstance(domain, Mapping) and "grid_search" not in domain:
+            yield from _flat(domain, (*above, str(name)))
         else:
-            yield (*above, str(name)), one
+            yield (*above, str(name)), domain
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _own(path: tuple[str, ...], domain: Any) -> TuneParameter:
     """Convert one of Tune's parameters. For integers the upper end is exclusive, as in Tune."""
     if isinstance(domain, Categorical):
         options = tuple(domain.categories)
-        if all(one is None or isinstance(one, str | int | float) for one in options):
+        if all(option is None or isinstance(option, str | int | float) for option in options):
             return TuneParameter(path, Choice(options))
         return TuneParameter(
             path, Choice(tuple(range(len(options)))), options

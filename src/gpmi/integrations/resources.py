@@ -77,20 +77,20 @@ class Resource:
 
 def _own_value(search: Any, name: str, branches: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the value that a parameter of the estimator has, in the first branch; refuse one that it does not have."""
-    found: list[Any] = []
+    values: list[Any] = []
     for constants in branches:
-        made = clone(search.estimator).set_params(**clone(dict(constants), safe=False))
-        known = made.get_params()
-        if name not in known:
-            close = get_close_matches(name, [SAMPLES, *known], n=3)
+        estimator = clone(search.estimator).set_params(**clone(dict(constants), safe=False))
+        parameters = estimator.get_params()
+        if name not in parameters:
+            close = get_close_matches(name, [SAMPLES, *parameters], n=3)
             remedy = f"give {' or '.join(map(repr, close))}" if close else f"give one of its parameters, or {SAMPLES!r}"
             where = "" if len(branches) == 1 else " of a branch of search_spaces"
             raise ValueError(
-                f"resource is {name!r}, which the estimator {type(made).__name__}{where} does not have; {remedy}"
+                f"resource is {name!r}, which the estimator {type(estimator).__name__}{where} does not have; {remedy}"
             )
-        found.append(known[name])
-    own = found[0]
-    return int(own) if isinstance(own, int | np.integer) and not isinstance(own, bool) else None
+        values.append(parameters[name])
+    value = values[0]
+    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
 
 
 def _levels(smallest: int, largest: int) -> tuple[int, ...]:
@@ -112,9 +112,9 @@ class Subsample:
     def __init__(self, base: Any, share: float, seed: int, by_class: bool) -> None:
         self._base, self._share, self._seed, self._by_class = base, share, seed, by_class
 
-    def split(self, X: Any, y: Any = None, **more: Any) -> Iterator[tuple[Any, Any]]:
+    def split(self, X: Any, y: Any = None, **options: Any) -> Iterator[tuple[Any, Any]]:
         """Yield the rows to train on and those to test on, for each fold."""
-        for fold, (train, test) in enumerate(self._base.split(X, y, **more)):
+        for fold, (train, test) in enumerate(self._base.split(X, y, **options)):
             rows = np.asarray(train)
             if rows.dtype == bool:
                 rows = np.flatnonzero(rows)

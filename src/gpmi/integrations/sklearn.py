@@ -184,8 +184,8 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
                 if (value := getattr(self, name)) is not None:
                     raise ValueError(f"{name} is {checks.shown(value)}, but resource is left out; give resource, too")
             return None
-        names = {name for one in branches.names for name in one.values()}
-        names |= {name for one in branches.constants for name in one}
+        names = {name for to_estimator in branches.names for name in to_estimator.values()}
+        names |= {name for constants in branches.constants for name in constants}
         rows = least = 0
         if self.resource == SAMPLES:  # as in scikit-learn, two rows of each class in each fold
             rows, least = self._rows, 2 * self.n_splits_ * self._classes
@@ -213,7 +213,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
         if resource is None:
             return self._evaluated(evaluate, settings)
         level = dict(group[0].x)[resource.name]
-        settings = [resource.params(one, level) for one in settings]
+        settings = [resource.params(setting, level) for setting in settings]
         splitter = resource.splitter(self._checked_cv_orig, level, seed, is_classifier(self.estimator))
         return self._evaluated(evaluate, settings, cv=splitter, more_results={COLUMN: [level] * len(group)})
 
@@ -238,11 +238,11 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
             raise ValueError(f"refit returns {index}, a row of cv_results_ with {COLUMN} {level}; {remedy}")
         return index
 
-    def _evaluated(self, evaluate: Callable[..., Mapping[str, Any]], candidates: Any, **more: Any) -> Any:
+    def _evaluated(self, evaluate: Callable[..., Mapping[str, Any]], candidates: Any, **options: Any) -> Any:
         """Evaluate candidates without scikit-learn's own line, which is the same for each call."""
         verbose, self.verbose = self.verbose, 0  # what a fit prints if verbose > 1 was decided before
         try:
-            return evaluate(candidates, **more)
+            return evaluate(candidates, **options)
         finally:
             self.verbose = verbose
 
@@ -297,10 +297,10 @@ class SearchCost:
 
     def groups(self, trials: Sequence[Trial]) -> list[list[Trial]]:
         """Return the trials in groups with the same resources."""
-        found: dict[int | None, list[Trial]] = {}
+        groups: dict[int | None, list[Trial]] = {}
         for trial in trials:
-            found.setdefault(self.level(trial), []).append(trial)
-        return list(found.values())
+            groups.setdefault(self.level(trial), []).append(trial)
+        return list(groups.values())
 
 
 def _progress_line(opt: Optimizer, trial: Trial, score: float, spending: SearchCost, seconds: float) -> str:
@@ -335,18 +335,20 @@ class Branches:
         """Build the space from a dict or a list of dicts."""
         given = [search_spaces] if isinstance(search_spaces, Mapping) else search_spaces
         remedy = "give a dict of names and what they may be, or a list of such dicts"
-        if not isinstance(given, Sequence) or not all(isinstance(one, Mapping) for one in given):
+        if not isinstance(given, Sequence) or not all(isinstance(branch, Mapping) for branch in given):
             raise TypeError(f"search_spaces is {checks.shown(search_spaces)}; {remedy}")
         if not given:
             raise ValueError(f"search_spaces is empty; {remedy}")
-        read = [named_parameters({n: _converted(n, v) for n, v in one.items()}) if one else {} for one in given]
-        constants = tuple({name: _only(p) for name, p in one.items() if _is_constant(p)} for one in read)
-        varied = [{name: p for name, p in one.items() if not _is_constant(p)} for one in read]
+        read = [
+            named_parameters({n: _converted(n, v) for n, v in branch.items()}) if branch else {} for branch in given
+        ]
+        constants = tuple({name: _only(p) for name, p in branch.items() if _is_constant(p)} for branch in read)
+        varied = [{name: p for name, p in branch.items() if not _is_constant(p)} for branch in read]
         spec: dict[str, Any] = {BRANCH: Choice(tuple(range(len(given))))} if len(given) > 1 else {}
         names: list[dict[str, str]] = []
-        for i, one in enumerate(varied):
-            inner = {name: _name(name, p, i, varied) for name, p in one.items()}
-            for name, p in one.items():
+        for i, branch in enumerate(varied):
+            inner = {name: _name(name, p, i, varied) for name, p in branch.items()}
+            for name, p in branch.items():
                 spec[inner[name]] = _placed(p, inner, constants[i], _shared(name, p, varied))
             names.append({there: name for name, there in inner.items()})
         if not spec:
@@ -364,26 +366,26 @@ class Branches:
 
 def _shared(name: str, parameter: Any, varied: Sequence[Mapping[str, Any]]) -> list[int] | None:
     """Return the branches that share this parameter; None if all do."""
-    having = [i for i, one in enumerate(varied) if name in one and one[name] == parameter]
+    having = [i for i, branch in enumerate(varied) if name in branch and branch[name] == parameter]
     return None if len(having) == len(varied) else having
 
 
 def _name(name: str, parameter: Any, i: int, varied: Sequence[Mapping[str, Any]]) -> str:
     """Return the name of a parameter of branch i in the space, numbered by its first branch where others differ."""
     having = _shared(name, parameter, varied)
-    differs = any(name in one and one[name] != parameter for one in varied)
+    differs = any(name in branch and branch[name] != parameter for branch in varied)
     return f"{name} [{having[0]}]" if differs and having is not None else name
 
 
 def _placed(parameter: Any, inner: Mapping[str, str], constants: Mapping[str, Any], having: list[int] | None) -> Any:
     """Return the parameter with its conditions: its own, and the choice of its branches."""
-    own = {inner[name]: value for name, value in (parameter.when or {}).items() if name in inner}
+    conditions = {inner[name]: value for name, value in (parameter.when or {}).items() if name in inner}
     for name in parameter.when or {}:
         if name not in inner and name not in constants:
             raise ValueError(f"when names {name!r}, which is not a parameter of the same dict; it has {list(inner)}")
         if name in constants:
             raise ValueError(f"when names {name!r}, which has only one value; leave the condition out")
-    when = own if having is None else {**own, BRANCH: having}
+    when = conditions if having is None else {**conditions, BRANCH: having}
     return replace(parameter, when=when or None)
 
 

@@ -73,15 +73,15 @@ def backtest(
     setting = BacktestSetting(past, goal, _budget(budget, past, checks.flag("repeats", repeats)), bool(repeats))
     first = checks.whole("seed", seed, 0, checks.LARGEST_SEED)
     played = [first + i for i in range(checks.whole("seeds", seeds, 1, MOST_SEEDS))]
-    jobs = [(one, size) for size in batches for one in played]
-    found: dict[tuple[int, int], list[int]] = {}
+    jobs = [(play, size) for size in batches for play in played]
+    chosen: dict[tuple[int, int], list[int]] = {}
     size = checks.whole("workers", workers, 1, MOST_WORKERS)
     display = _display(len(jobs)) if checks.flag("progress", progress) else nullcontext(_ignore)
     with display as advance, closing(_play_all(setting, jobs, size)) as finished:
         for job, rows in finished:
-            found[job] = rows
+            chosen[job] = rows
             advance()
-    runs = {size: [found[one, size] for one in played] for size in batches}
+    runs = {size: [chosen[play, size] for play in played] for size in batches}
     done = checks.flag("as_done", as_done)
     return BacktestResult.of(past, goal, runs, seeds=played, budget=setting.budget, as_done=done)
 
@@ -150,7 +150,7 @@ def _start_worker() -> None:
 def _batches(batch: Any) -> list[int]:
     """Return the sizes of batches to play: 1, and those that were asked for."""
     given: Iterable[Any] = batch if isinstance(batch, Sequence) and not isinstance(batch, str) else [batch]
-    return list(dict.fromkeys([1, *(checks.whole("batch", one, 1) for one in given)]))
+    return list(dict.fromkeys([1, *(checks.whole("batch", size, 1) for size in given)]))
 
 
 def _budget(budget: int | None, past: PastExperiments, repeats: bool) -> int:

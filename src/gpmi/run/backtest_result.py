@@ -141,18 +141,18 @@ class BacktestResult:
             "optimum": self.optimum,
             "mean": self.mean,
             "targets": [
-                {"name": one.name, "rows": one.rows, "needed": {k: v._asdict() for k, v in one.needed.items()}}
-                for one in self.targets
+                {"name": target.name, "rows": target.rows, "needed": {k: v._asdict() for k, v in target.needed.items()}}
+                for target in self.targets
             ],
-            "gain": {name: {str(k): gain for k, gain in own.items()} for name, own in self.gain.items()},
+            "gain": {name: {str(k): gain for k, gain in gains.items()} for name, gains in self.gain.items()},
             "curves": {
                 name: {
-                    "batch": one.batch,
-                    "mean": one.mean.tolist(),
-                    "low": one.low.tolist(),
-                    "high": one.high.tolist(),
+                    "batch": curve.batch,
+                    "mean": curve.mean.tolist(),
+                    "low": curve.low.tolist(),
+                    "high": curve.high.tolist(),
                 }
-                for name, one in self.curves.items()
+                for name, curve in self.curves.items()
             },
             "sentence": self.sentence,
             "events": [{"kind": event.kind, "message": event.message} for event in self.events],
@@ -187,9 +187,9 @@ class BacktestResult:
         head = ["experiments until half of the runs find", "rows", *orders, RANDOM, "(its mean)"]
         rows = []
         for target in self.targets:
-            found = [_count(target.needed[name].half, self.budget) for name in (*orders, RANDOM)]
+            counts = [_count(target.needed[name].half, self.budget) for name in (*orders, RANDOM)]
             mean = target.needed[RANDOM].mean
-            rows.append([target.name, str(target.rows), *found, f"({mean:.1f})"])
+            rows.append([target.name, str(target.rows), *counts, f"({mean:.1f})"])
         return [head, *rows]
 
     def _best_table(self) -> list[list[str]]:
@@ -198,10 +198,10 @@ class BacktestResult:
         if not after:
             return []
         head = [f"best {shortened(self.value, 30)} after", *(str(k) for k in after)]
-        rows = [[name, *(rounded_to(one.mean[k - 1], self) for k in after)] for name, one in self.curves.items()]
+        rows = [[name, *(rounded_to(curve.mean[k - 1], self) for k in after)] for name, curve in self.curves.items()]
         gains = [
-            [f"gain of {name}", *(f"{100.0 * own[k]:.0f} %" if k in own else "-" for k in after)]
-            for name, own in self.gain.items()
+            [f"gain of {name}", *(f"{100.0 * gain[k]:.0f} %" if k in gain else "-" for k in after)]
+            for name, gain in self.gain.items()
         ]
         return [head, *rows, *gains]
 
@@ -225,7 +225,9 @@ def _best_so_far(f: Array, rows: Sequence[int] | Numbers) -> Array:
 
 def _curve(runs: Sequence[Array], budget: int, batch: int | None) -> Curve:
     """Return the curve of several runs. One that ended early had found the best row."""
-    table = np.stack([np.concatenate([one, np.full(max(0, budget - len(one)), one[-1])])[:budget] for one in runs])
+    table = np.stack(
+        [np.concatenate([values, np.full(max(0, budget - len(values)), values[-1])])[:budget] for values in runs]
+    )
     low, high = np.quantile(table, BAND if len(runs) >= FEW_SEEDS else (0.0, 1.0), axis=0)
     return Curve(np.mean(table, axis=0), low, high, batch)
 
@@ -239,19 +241,19 @@ def _signed(curve: Curve, sign: float) -> Curve:
 def _targets(f: Array) -> list[tuple[str, float]]:
     """Return what is to be found, and from which value on it is."""
     best, mean = float(f.max()), float(f.mean())
-    found = [("the best row", best)]
+    targets = [("the best row", best)]
     for share in (0.99, 0.95):
-        found.append(
+        targets.append(
             (f"a row {100.0 * share:.0f} % of the way from the mean to the best", mean + share * (best - mean))
         )
     for share in SHARES:
         rows = math.floor(share * len(f) + 0.5)
         if rows >= 2:
-            found.append((f"one of the best {100.0 * share:.0f} % of the rows", float(np.sort(f)[-rows])))
+            targets.append((f"one of the best {100.0 * share:.0f} % of the rows", float(np.sort(f)[-rows])))
             break
     else:
-        found.append(found.pop(0))  # the best row comes last: the sentence is about it
-    return found
+        targets.append(targets.pop(0))  # the best row comes last: the sentence is about it
+    return targets
 
 
 def _needed(runs: Sequence[Array], least: float, batch: int, budget: int) -> Needed:
@@ -280,8 +282,8 @@ def _sentence(target: BacktestTarget, budget: int) -> str:
     assert random is not None  # every row is tried in the end
     find = f"To find {target.name} gpmi needs"
     if ours is None:
-        known = "it saves nothing" if random <= budget else "a larger budget shows how many it saves"
-        return f"{find} more than {budget} experiments (half of the runs) and random order {random}: {known}."
+        saving = "it saves nothing" if random <= budget else "a larger budget shows how many it saves"
+        return f"{find} more than {budget} experiments (half of the runs) and random order {random}: {saving}."
     saved = random - ours
     result = f"it saves {saved}" if saved > 0 else "it saves nothing" if saved == 0 else f"it needs {-saved} more"
     return f"{find} {ours} experiment{'s' * (ours > 1)} (half of the runs) and random order {random}: {result}."

@@ -165,7 +165,7 @@ class Curves:
         raise bad.kind(f"{bad.what} at x = {trial.x!r}; {bad.problem}; {LEARN_FROM_FAILURES}") from bad
 
     def _current(self, trial: Trial) -> Trial | None:
-        return next((one for one in reversed(self._optimizer.trials) if one.number == trial.number), None)
+        return next((stored for stored in reversed(self._optimizer.trials) if stored.number == trial.number), None)
 
     # Whole curves
 

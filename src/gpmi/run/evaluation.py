@@ -167,8 +167,8 @@ def failure_of(y: Any) -> Failure | None:
     if isinstance(y, Failure):
         return y
     answer = y.y if isinstance(y, Measured) else y
-    for name, one in answer.items() if isinstance(answer, Mapping) else [(None, answer)]:
-        value = number_of(one)
+    for name, output in answer.items() if isinstance(answer, Mapping) else [(None, answer)]:
+        value = number_of(output)
         if value is not None and not math.isfinite(value):
             return Failure(f"f returned {value}{'' if name is None else f' for {name}'}")
     return None
@@ -346,13 +346,13 @@ def wait_for_news(evaluations: Iterable[Evaluation], seconds: float) -> None:
     from multiprocessing.connection import wait
 
     pipes = []
-    for one in evaluations:
-        left = one.seconds_left
+    for evaluation in evaluations:
+        left = evaluation.seconds_left
         seconds = seconds if left is None else min(seconds, left)
-        if one.pipe is None:
+        if evaluation.pipe is None:
             seconds = min(seconds, SHORT_TICK)
         else:
-            pipes.append(one.pipe)
+            pipes.append(evaluation.pipe)
     if pipes:
         wait(pipes, max(0.0, seconds))
     else:
@@ -534,8 +534,8 @@ def _decode_value(kind: str, content: Any) -> Any:
         y, noise_var, *constraints = map(float.fromhex, content)
         return Measured(y, noise_var, tuple(constraints))
     if kind == "outputs":
-        values, own = ({name: _decode_number(one) for name, one in part.items()} for part in content[:2])
-        return Measured(values, own, tuple(map(_decode_number, content[2]))) if own else values
+        values, variances = ({name: _decode_number(number) for name, number in part.items()} for part in content[:2])
+        return Measured(values, variances, tuple(map(_decode_number, content[2]))) if variances else values
     if kind == "failure":
         return Failure(*content)
     if kind == "other":
@@ -552,11 +552,11 @@ def _encode(y: Any) -> tuple[str, Any]:
     if (outputs := _outputs(y)) is not None:
         return "outputs", outputs
     if isinstance(y, Measured):
-        numbers = [number_of(one) for one in (y.y, y.noise_var, *y.constraints)]
+        numbers = [number_of(number) for number in (y.y, y.noise_var, *y.constraints)]
         return (
             ("other", (shown(y), False))
             if None in numbers
-            else ("measured", [one.hex() for one in numbers if one is not None])
+            else ("measured", [number.hex() for number in numbers if number is not None])
         )
     value = number_of(y)
     return ("other", (shown(y), has_several(y))) if value is None else ("value", value.hex())
@@ -564,14 +564,14 @@ def _encode(y: Any) -> tuple[str, Any]:
 
 def _outputs(y: Any) -> tuple[dict[str, Any], dict[str, Any], list[Any]] | None:
     """Return outputs, their noise variances and constraints for JSON; None if y is not a dict by name."""
-    values, own, constraints = y if isinstance(y, Measured) else (y, {}, ())
+    values, variances, constraints = y if isinstance(y, Measured) else (y, {}, ())
     if not isinstance(values, Mapping):
         return None
-    own = own if isinstance(own, Mapping) else dict.fromkeys(values, own)
-    if not all(isinstance(name, str) for name in (*values, *own)):
+    variances = variances if isinstance(variances, Mapping) else dict.fromkeys(values, variances)
+    if not all(isinstance(name, str) for name in (*values, *variances)):
         return None
-    encoded = [{str(name): _encode_number(one) for name, one in part.items()} for part in (values, own)]
-    return encoded[0], encoded[1], [_encode_number(one) for one in constraints]
+    encoded = [{str(name): _encode_number(number) for name, number in part.items()} for part in (values, variances)]
+    return encoded[0], encoded[1], [_encode_number(number) for number in constraints]
 
 
 def _encode_number(value: Any) -> Any:

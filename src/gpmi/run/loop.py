@@ -157,13 +157,13 @@ def _deferring(settings: RunSettings, run: Callable[[Interrupts], Result]) -> Re
 def _build_and_run(
     settings: RunSettings, build: partial[Optimizer], earlier: Any, study: Any, interrupts: Interrupts
 ) -> Result:
-    known = trials_given("earlier", earlier)
+    values = trials_given("earlier", earlier)
     if study is None:
-        return _run(settings, build(budget=_total_budget(settings.budget, known)), known, interrupts)
+        return _run(settings, build(budget=_total_budget(settings.budget, values)), values, interrupts)
     from gpmi.storage.opening import opened_for_run  # needs SQLAlchemy
 
     with opened_for_run(study, *build.args, budget=settings.budget, **build.keywords) as optimizer:
-        return _run(settings, optimizer, known, interrupts)
+        return _run(settings, optimizer, values, interrupts)
 
 
 def _total_budget(budget: Any, earlier: list[Any]) -> Any:
@@ -171,7 +171,7 @@ def _total_budget(budget: Any, earlier: list[Any]) -> Any:
 
     An invalid budget is passed on for the optimizer to reject.
     """
-    told = sum(not isinstance(one, Trial) or one.status == "told" for one in earlier)
+    told = sum(not isinstance(value, Trial) or value.status == "told" for value in earlier)
     return budget + told if told and isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else budget
 
 
@@ -329,8 +329,8 @@ def _result(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
 
 def _budget_used_up(evaluated: int, best: Trial | None) -> Event:
     """The event of a study that already has all evaluations of its budget, so that f was not called."""
-    found = "" if best is None else f"; the best is {rounded(best.y)}"
-    return Event("budget used up", f"the study has its {evaluated} evaluations; a larger budget continues it{found}")
+    result = "" if best is None else f"; the best is {rounded(best.y)}"
+    return Event("budget used up", f"the study has its {evaluated} evaluations; a larger budget continues it{result}")
 
 
 def _cost_used_up(optimizer: Optimizer, cost: float) -> Event:
@@ -341,18 +341,20 @@ def _cost_used_up(optimizer: Optimizer, cost: float) -> Event:
 
 def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     """Let the exception carry the result, whatever its class says about attributes."""
-    own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
-    own["result"] = result
+    attributes: dict[str, Any] = vars(BaseException)["__dict__"].__get__(
+        error
+    )  # the class may hide its instances' dict
+    attributes["result"] = result
     with suppress(Exception):
         object.__setattr__(error, "result", result)  # a slot of that name in its class hides the entry in the dict
-    notes = own.get("__notes__")
+    notes = attributes.get("__notes__")
     if notes is None or type(notes) is list:  # anything else there is left alone
         note = f"gpmi: the attribute `result` of this exception has {len(result.trials)} evaluations"
         if not result.trials:
             point = expected_point(result.space.names, result.space.dim)
             note = f"gpmi: nothing was evaluated before this; f is called with {point}"
         note += "" if learns or "on_failure" in error_message(error) else f"; {LEARN_FROM_FAILURES}"
-        own["__notes__"] = [*(notes or ()), note]
+        attributes["__notes__"] = [*(notes or ()), note]
 
 
 def _ignore(trial: Trial) -> None:

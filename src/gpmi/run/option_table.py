@@ -18,16 +18,16 @@ def features_of_csv(text: str, options: Sequence[Any]) -> dict[Any, dict[str, fl
         raise ValueError(
             "the table has no descriptors; give the options in its first column, and a column for each descriptor"
         )
-    found: dict[Any, dict[str, float]] = {}
+    descriptors: dict[Any, dict[str, float]] = {}
     for row in rows:
         for option in (option for option in options if str(option) == row[0].strip()):
-            if option in found:
+            if option in descriptors:
                 raise ValueError(f"the table has {row[0]!r} twice; give each option one row")
             if len(row) != len(header):
                 raise ValueError(f"the table has {len(row)} cells for {row[0]!r} and {len(header)} columns")
             cells = zip(header[1:], row[1:], strict=True)
-            found[option] = {name.strip(): _number(row[0], name, cell) for name, cell in cells}
-    return found
+            descriptors[option] = {name.strip(): _number(row[0], name, cell) for name, cell in cells}
+    return descriptors
 
 
 def _number(option: str, name: str, cell: str) -> float:

@@ -120,8 +120,8 @@ class RunSettings:
 
 
 OPTIMIZER_DEFAULTS = {
-    name: one.default
-    for name, one in inspect.signature(Optimizer).parameters.items()
+    name: parameter.default
+    for name, parameter in inspect.signature(Optimizer).parameters.items()
     if name in OptimizerOptions.__annotations__
 }
 
@@ -132,13 +132,17 @@ def with_options(options: type, *users: Callable[..., Any]) -> Callable[[Functio
     The function takes them as `**options: Unpack[...]`, which type checkers expand. `help` and `inspect.signature` read
     `__signature__`.
     """
-    declared = {name: one for user in users for name, one in inspect.signature(user).parameters.items()}
+    declared = {name: parameter for user in users for name, parameter in inspect.signature(user).parameters.items()}
     listed = [declared[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in options.__annotations__]
 
     def decorate(function: Function) -> Function:
-        own = inspect.signature(function)
-        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        named = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
         return function
 
     return decorate

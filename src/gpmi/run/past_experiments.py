@@ -72,7 +72,7 @@ def table_columns(table: Any) -> dict[str, list[Any]]:
     if not isinstance(table, Mapping):
         remedy = "give the path of a file, a DataFrame, or a dict of columns"
         raise TypeError(f"table is {checks.shown(table)}; {remedy}")
-    columns = {str(name): [_plain(one) for one in column] for name, column in table.items()}
+    columns = {str(name): [_plain(cell) for cell in column] for name, column in table.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of table have {lengths} values; give the same number in each")
@@ -82,7 +82,7 @@ def table_columns(table: Any) -> dict[str, list[Any]]:
 def _of_frame(frame: Any) -> dict[str, list[Any]]:
     names = [str(name) for name in frame.columns]
     _check_titles(names)
-    return {name: [_plain(one) for one in frame.iloc[:, j].tolist()] for j, name in enumerate(names)}
+    return {name: [_plain(cell) for cell in frame.iloc[:, j].tolist()] for j, name in enumerate(names)}
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
@@ -91,8 +91,8 @@ def _read(path: Path) -> dict[str, list[Any]]:
     if suffix in TEXT_FILES:
         return _read_text(path)
     if suffix not in (*SHEETS, ".parquet"):
-        known = ", ".join((*TEXT_FILES, *SHEETS, ".parquet"))
-        raise ValueError(f"table is {str(path)!r}; give a file that ends in {known}")
+        endings = ", ".join((*TEXT_FILES, *SHEETS, ".parquet"))
+        raise ValueError(f"table is {str(path)!r}; give a file that ends in {endings}")
     try:
         import pandas
 
@@ -186,31 +186,31 @@ def _ignored(ignore: Any, value: str, columns: Mapping[str, Any]) -> set[str]:
     """Return the columns to leave out: names, or patterns such as "*_smiles"."""
     if isinstance(ignore, str) or not isinstance(ignore, Sequence):
         raise TypeError(f"ignore is {checks.shown(ignore)}; give a list of columns")
-    found = set[str]()
+    ignored = set[str]()
     for name in ignore:
-        matches = {name} if name in columns else {one for one in columns if fnmatchcase(one, str(name))}
-        found |= matches or {_existing("ignore", name, columns)}
-    if value in found:
+        matches = {name} if name in columns else {title for title in columns if fnmatchcase(title, str(name))}
+        ignored |= matches or {_existing("ignore", name, columns)}
+    if value in ignored:
         raise ValueError(f"ignore has {value!r}, which is the column of the values; keep it")
-    return found
+    return ignored
 
 
 def _numbers(name: str, column: Sequence[Any]) -> Array:
     """Return the values as numbers, nan where one is missing."""
     remedy = "give numbers, and leave a cell empty where nothing was measured"
-    words = [(row, one) for row, one in enumerate(column, start=1) if isinstance(one, bool | str)]
+    words = [(row, cell) for row, cell in enumerate(column, start=1) if isinstance(cell, bool | str)]
     if words:  # one word makes a column of text; name that word, not the numbers before it
-        row, one = next((pair for pair in words if _number_in(str(pair[1])) is None), words[0])
-        raise ValueError(f"value is {name!r}, a column that has {checks.shown(one)} in row {row}; {remedy}")
-    for row, one in enumerate(column, start=1):
-        if one is not None and not abs(float(one)) <= checks.LARGEST:
-            raise ValueError(f"value is {name!r}, a column that has {one} in row {row}; {remedy}")
-    return np.array([math.nan if one is None else float(one) for one in column])
+        row, cell = next((pair for pair in words if _number_in(str(pair[1])) is None), words[0])
+        raise ValueError(f"value is {name!r}, a column that has {checks.shown(cell)} in row {row}; {remedy}")
+    for row, cell in enumerate(column, start=1):
+        if cell is not None and not abs(float(cell)) <= checks.LARGEST:
+            raise ValueError(f"value is {name!r}, a column that has {cell} in row {row}; {remedy}")
+    return np.array([math.nan if cell is None else float(cell) for cell in column])
 
 
 def _complete(parameters: Mapping[str, Sequence[Any]], value: str, numbers: Array, events: list[Event]) -> list[int]:
     """Return the experiments that have a value and all parameters, and count the others."""
-    without = {name: {i for i, one in enumerate(column) if one is None} for name, column in parameters.items()}
+    without = {name: {i for i, cell in enumerate(column) if cell is None} for name, column in parameters.items()}
     without[value] = set(np.flatnonzero(np.isnan(numbers)).tolist())
     dropped = set[int]().union(*without.values())
     if dropped:
@@ -223,7 +223,7 @@ def _complete(parameters: Mapping[str, Sequence[Any]], value: str, numbers: Arra
 def _check_names(parameters: Mapping[str, Sequence[Any]], ignore: Sequence[str], events: list[Event]) -> None:
     """Refuse a column that names the experiments, and note one that counts them."""
     for name, column in parameters.items():
-        count, words = len(column), any(not isinstance(one, Real) for one in column)
+        count, words = len(column), any(not isinstance(cell, Real) for cell in column)
         if count < FEWEST or len(set(column)) < count:
             continue
         remedy = f"--ignore {_in_shell(name)} leaves it out (in Python ignore={[*ignore, name]!r})"
@@ -231,7 +231,7 @@ def _check_names(parameters: Mapping[str, Sequence[Any]], ignore: Sequence[str],
             what = f"column {name!r} has {count} different words in {count} rows"
             raise ValueError(f"{what}, so it names them and a model learns nothing from it; {remedy}")
         if math.isfinite(column[0]) and all(
-            one == first for one, first in zip(column, range(int(column[0]), int(column[0]) + count), strict=True)
+            cell == first for cell, first in zip(column, range(int(column[0]), int(column[0]) + count), strict=True)
         ):
             events.append(Event("counted rows", f"column {name!r} counts the rows; if it is no parameter, {remedy}"))
 
@@ -244,20 +244,20 @@ def _in_shell(name: str) -> str:
 
 def _that_vary(parameters: dict[str, list[Any]], events: list[Event]) -> dict[str, list[Any]]:
     """Leave out columns with one value, and columns of words that only rename an earlier one."""
-    found, codes = dict[str, list[Any]](), dict[tuple[int, ...], str]()
+    varying, codes = dict[str, list[Any]](), dict[tuple[int, ...], str]()
     for name, column in parameters.items():
         position: dict[Any, int] = {}
-        code = tuple(position.setdefault(one, len(position)) for one in column)
+        code = tuple(position.setdefault(cell, len(position)) for cell in column)
         if len(position) == 1:
             events.append(Event("same everywhere", f"column {name!r} has one value in all rows and is left out"))
-        elif code in codes and all(isinstance(one, str) for one in column):
+        elif code in codes and all(isinstance(cell, str) for cell in column):
             text = f"column {name!r} tells the same as {codes[code]!r} in other words and is left out"
             events.append(Event("same column", text))
         else:
-            found[name] = column
-            if all(isinstance(one, str) for one in column):
+            varying[name] = column
+            if all(isinstance(cell, str) for cell in column):
                 codes[code] = name
-    return found
+    return varying
 
 
 def _grouped(parameters: Mapping[str, list[Any]], value: str, y: Array, events: tuple[Event, ...]) -> PastExperiments:
@@ -273,11 +273,11 @@ def _grouped(parameters: Mapping[str, list[Any]], value: str, y: Array, events: 
     distinct = {name: [row[j] for row in position] for j, name in enumerate(parameters)}
     ends = np.cumsum(np.bincount(order))[:-1]
     values = tuple(np.split(y[np.argsort(order, kind="stable")], ends))
-    more = len(order) - len(position)
-    if more:
-        text = f"{more} of {len(order)} rows repeat an earlier one; the truth of a row is the mean of its values"
+    repeats = len(order) - len(position)
+    if repeats:
+        text = f"{repeats} of {len(order)} rows repeat an earlier one; the truth of a row is the mean of its values"
         events = (*events, Event("replicates", text))
-    found = PastExperiments(value, Candidates.from_columns(distinct), values, order, events)
-    if np.ptp(found.truth) == 0.0:
+    experiments = PastExperiments(value, Candidates.from_columns(distinct), values, order, events)
+    if np.ptp(experiments.truth) == 0.0:
         raise ValueError(f"value is {value!r}, whose mean is the same in all different rows; give one that varies")
-    return found
+    return experiments

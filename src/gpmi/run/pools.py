@@ -92,7 +92,7 @@ class ProcessPool(Pool):
 
     def _poll(self) -> bool:
         """Return whether some are over. Those that finished between two polls are ordered by their numbers."""
-        self._over.extend(n for n, one in self._running.items() if n not in self._over and one.is_over)
+        self._over.extend(n for n, evaluation in self._running.items() if n not in self._over and evaluation.is_over)
         return bool(self._over)
 
     def take(self) -> Finished | Yielded | None:

@@ -122,15 +122,15 @@ def _squared(name: str, value: Any) -> float:
 def _parameters(table: Table, check_names: Callable[[Iterable[str]], None] | None) -> dict[str, AnyParameter]:
     if not table.content:
         table.refuse("[parameters] is empty; give at least one, as in x = { real = [0.0, 1.0] }")
-    made: dict[str, AnyParameter] = {}
+    parameters: dict[str, AnyParameter] = {}
     for name in table.content:
         if check_names is not None:
             with table.at(name):
-                check_names([*made, name])
-        made[name] = _parameter(table.table(name))
+                check_names([*parameters, name])
+        parameters[name] = _parameter(table.table(name))
     with table.at():
-        Space.of(made)  # refuses conditions on parameters and values that do not exist
-    return made
+        Space.of(parameters)  # refuses conditions on parameters and values that do not exist
+    return parameters
 
 
 def _parameter(table: Table) -> AnyParameter:
@@ -209,22 +209,24 @@ def _condition(name: str, value: Any) -> None:
 
 
 def _constraints(top: Table, parameters: Mapping[str, AnyParameter]) -> tuple[Any, ...]:
-    space, found = Space.of(dict(parameters)), list[Any]()
+    space, constraints = Space.of(dict(parameters)), list[Any]()
     for key in ("constraints", "forbidden"):
-        for i, one in enumerate(top.get(key, list_value, [])):
+        for i, constraint in enumerate(top.get(key, list_value, [])):
             with top.at(key, i):
                 if key == "forbidden":
-                    if not isinstance(one, dict):
-                        raise TypeError(f"it is {checks.shown(one)}; give a table of values, {{ method = 'fast' }}")
-                    one = Forbidden(**one)
-                elif not isinstance(one, str):
-                    raise TypeError(f"it is {checks.shown(one)}; give a string such as 'x + y <= 1'")
-                space.constrained([one])
-                found.append(one)
+                    if not isinstance(constraint, dict):
+                        raise TypeError(
+                            f"it is {checks.shown(constraint)}; give a table of values, {{ method = 'fast' }}"
+                        )
+                    constraint = Forbidden(**constraint)
+                elif not isinstance(constraint, str):
+                    raise TypeError(f"it is {checks.shown(constraint)}; give a string such as 'x + y <= 1'")
+                space.constrained([constraint])
+                constraints.append(constraint)
     with top.at("constraints" if "constraints" in top.content else "forbidden"):
-        if found:
-            space.constrained(found)
-    return tuple(found)
+        if constraints:
+            space.constrained(constraints)
+    return tuple(constraints)
 
 
 def _goals(top: Table, parameters: set[str]) -> Goals:
@@ -235,28 +237,28 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
     if "goal" in top.content:
         with top.at("goal"):
             raise ValueError("there is also a table [goals]; leave out goal, and say it there")
-    made: dict[str, Goal] = {}
+    goals: dict[str, Goal] = {}
     for name, given in table.content.items():
         with table.at(name):
             if name in parameters:
                 raise ValueError("a parameter has the same name; give the output another one")
             if not isinstance(given, dict):
-                made[name] = _goal_in_a_word(given)
+                goals[name] = _goal_in_a_word(given)
                 continue
-        made[name] = _goal_in_a_table(table.table(name))
-    if not any(isinstance(goal, Objective) for goal in made.values()):
-        table.refuse(f'there are only {", ".join(made)}, and no objective; give an output "max", "min" or match')
+        goals[name] = _goal_in_a_table(table.table(name))
+    if not any(isinstance(goal, Objective) for goal in goals.values()):
+        table.refuse(f'there are only {", ".join(goals)}, and no objective; give an output "max", "min" or match')
     with table.at():
-        return Goals.of(made)
+        return Goals.of(goals)
 
 
 def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:
     """Return what the value can be at all, or each output of the table [goals]."""
-    found: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, "bounds", ValueBounds.of)
-    for name, one in found.items() if isinstance(found, dict) else ():
+    bounds: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, "bounds", ValueBounds.of)
+    for name, limits in bounds.items() if isinstance(bounds, dict) else ():
         with top.at("goals", name, "bounds"):
-            checked_bounds({name: one}, goals)
-    return found
+            checked_bounds({name: limits}, goals)
+    return bounds
 
 
 def _goal_in_a_word(given: Any) -> Goal:
@@ -286,13 +288,13 @@ def _goal_in_a_table(table: Table) -> Goal:
         with table.at():
             return Match(numbers["match"], within=numbers["within"])
     if word is not None:
-        kind, own = (Max, "at_least") if word == "max" else (Min, "at_most")
-        if not set(numbers) <= {own}:
+        kind, limit = (Max, "at_least") if word == "max" else (Min, "at_most")
+        if not set(numbers) <= {limit}:
             table.refuse(
-                f'with goal = "{word}" the worst value that you would accept is {own}; leave out the other limit'
+                f'with goal = "{word}" the worst value that you would accept is {limit}; leave out the other limit'
             )
         with table.at():
-            return kind(numbers.get(own))
+            return kind(numbers.get(limit))
     if len(numbers) != 1:
         both = "it has two limits; give one of them, or a target, { match = 5, within = 1 }"
         table.refuse(both if numbers else f"it is empty; give {GOAL_FORMS}")

@@ -160,23 +160,23 @@ class _Exact:
 
     def _covariance_with_f(self, row: int) -> Array:
         """cov[what is observed at a row, f(z)]. (m,)"""
-        own: Array = self.kernel(self.z[row : row + 1], self.z)[0]
+        covariance: Array = self.kernel(self.z[row : row + 1], self.z)[0]
         if self.star is not None:
-            own = self.kernel(self.z[self.star : self.star + 1], self.z)[0] - own
-        return own
+            covariance = self.kernel(self.z[self.star : self.star + 1], self.z)[0] - covariance
+        return covariance
 
     def _apply(self, values: Array, rows: list[int]) -> Array:
         """What is observed at rows, if f is `values`. It is linear, so it also takes cov[., f] to cov[., observed]."""
-        own: Array = values[rows]
-        return own if self.star is None else values[self.star] - own
+        at_rows: Array = values[rows]
+        return at_rows if self.star is None else values[self.star] - at_rows
 
     def observe(self, row: int, values: Array) -> None:
         """Condition on what is observed at a row when f is `values`. O(n m)."""
         if row in self._known:
             return
         across = self._covariance_with_f(row)
-        column, own = self._apply(across, self._observed), float(self._apply(across, [row])[0])
-        self._factor, jitter = self._factor.append(column, own)
+        column, variance = self._apply(across, self._observed), float(self._apply(across, [row])[0])
+        self._factor, jitter = self._factor.append(column, variance)
         self.repaired += jitter > 0.0
         lower = self._factor.row(self._factor.n - 1)
         v = next_row(across, lower, [self._v])

@@ -58,8 +58,8 @@ class Belief(NamedTuple):
         normal = ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES)
         moments = [posterior(row[None]) for posterior in self.posteriors]
         values = np.concatenate([mu + np.sqrt(var) * normal for mu, var in moments])
-        found: Array = np.quantile(values, levels)
-        return found
+        quantiles: Array = np.quantile(values, levels)
+        return quantiles
 
 
 def averages(model: Model) -> bool:
@@ -77,8 +77,8 @@ def draw_priors_of(model: Model, observed: Observations, *, open_noise: bool = F
     """
     setting = model.setting
     detrended = setting.detrended(observed)
-    known: dict[str, Any] = {"known_mean": setting.trend is not None, "preloaded": setting.preloaded}
-    priors = setting.priors.draw(model.n, detrended, model.warp, **known, open_noise=open_noise)
+    options: dict[str, Any] = {"known_mean": setting.trend is not None, "preloaded": setting.preloaded}
+    priors = setting.priors.draw(model.n, detrended, model.warp, **options, open_noise=open_noise)
     ahead = [posterior.ahead.surprise[1:] for posterior in _posteriors(model, observed, priors, np.ones(len(priors)))]
     return PriorDraws(priors, normal_quantiles(np.array(ahead)))
 
@@ -104,8 +104,10 @@ def normal_quantiles(z: Array) -> Array:
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
     below, above = (logsumexp(log_ndtr(sign * z), axis=0) - np.log(len(z)) for sign in (1.0, -1.0))
-    found: Array = np.where(below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above)))
-    return found
+    quantiles: Array = np.where(
+        below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above))
+    )
+    return quantiles
 
 
 def inflation(z: Array, count: int) -> Array:

@@ -46,31 +46,31 @@ def draw_gaps(
 
     O(n^2 m + K^3 + size m (n + K)) for m points in all, of which K are drawn exactly.
     """
-    points = [_candidates(posterior, one, rng, seed, region) for one in asked]
-    at = np.concatenate([one.at for one in asked])
+    points = [_candidates(posterior, queries, rng, seed, region) for queries in asked]
+    at = np.concatenate([queries.at for queries in asked])
     first = max(1, _JOINT // len(asked))  # of each part
     joint = np.concatenate([at, *(z[:first] for z in points)])
     paths = PathSampler.of(posterior, joint).paths(size, rng, rough=True)
     values, rest = paths.values[: len(at)], paths.values[len(at) :]
     best, k, j = [], 0, 0
-    for one, z in zip(asked, points, strict=True):
-        own, near = values[k : k + len(one.at)], rest[j : j + len(z[:first])]
-        found = np.concatenate([own, near, paths.everywhere(z[first:])])
+    for queries, z in zip(asked, points, strict=True):
+        at_queries, near = values[k : k + len(queries.at)], rest[j : j + len(z[:first])]
+        everywhere = np.concatenate([at_queries, near, paths.everywhere(z[first:])])
         if region is not None:
-            found = np.where(region.everywhere(np.concatenate([one.at, z])), found, -np.inf)
-        top = np.where(np.isneginf(found).all(axis=0), own.max(axis=0), found.max(axis=0))
-        best.append(np.tile(top, (len(one.at), 1)))
-        k, j = k + len(one.at), j + len(z[:first])
+            everywhere = np.where(region.everywhere(np.concatenate([queries.at, z])), everywhere, -np.inf)
+        top = np.where(np.isneginf(everywhere).all(axis=0), at_queries.max(axis=0), everywhere.max(axis=0))
+        best.append(np.tile(top, (len(queries.at), 1)))
+        k, j = k + len(queries.at), j + len(z[:first])
     return np.concatenate(best).T, values.T
 
 
 def _candidates(
-    posterior: Posterior, one: ContextQueries, rng: np.random.Generator, seed: int, region: Region | None
+    posterior: Posterior, queries: ContextQueries, rng: np.random.Generator, seed: int, region: Region | None
 ) -> Array:
     """Return points (., d) that may hold the maximum under the coordinates of a query, the most likely ones first."""
-    space = one.space
+    space = queries.space
     z = space.rows if space.rows is not None else spread_over(space, _SCREEN, (seed, 1))
-    best = one.at[posterior.mu(one.at).argmax()]
+    best = queries.at[posterior.mu(queries.at).argmax()]
     z = z[plausible_in(posterior, z, best[None], region)[:_POINTS]]
     if space.rows is not None or not len(z):
         return z

@@ -295,8 +295,8 @@ class RunLedger(ABC):
         return aligned([(fact.title, fact.statistics) for fact in self.run_facts()])
 
     def __str__(self) -> str:
-        more = ("more", "ledger.advice says why; print(ledger.statistics) has more")
-        return aligned([*self.facts().text, more]) if self.n else self.nothing
+        hint = ("more", "ledger.advice says why; print(ledger.statistics) has more")
+        return aligned([*self.facts().text, hint]) if self.n else self.nothing
 
 
 # All facts
@@ -347,15 +347,15 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
         why = f"it is too early to judge the model{_of(name)}: {judged.reason}; at least {ENOUGH} are needed"
         lacking = max(1, *(ENOUGH - len(each.ahead) for each in early.values()))
         return Decision("cannot tell", "not yet", _too_early(ledger, lacking), why, lacking)
-    chance, more = _chance(ledger), gain_in_words(ledger)
+    chance, gain_text = _chance(ledger), gain_in_words(ledger)
     size = percent(chance).replace(" %", "\u00a0%")
     size = f"about {size}" if size[0].isdigit() else size
     text = f"the chance that {MORE} more experiments {ledger.improvement_in_words(unit)} is {size}."
     if not chance <= UNLIKELY:
-        return Decision("not yet", "not yet", f"Not yet: {text}", more)
+        return Decision("not yet", "not yet", f"Not yet: {text}", gain_text)
     caveat = ledger.caveat
     text = f"Yes, you can stop: {text}{caveat.text}"
-    return Decision("yes", "yes, going on will hardly help", text, f"{more}{caveat.why}")
+    return Decision("yes", "yes, going on will hardly help", text, f"{gain_text}{caveat.why}")
 
 
 def distrust(name: str, judged: Calibration) -> str:

@@ -112,8 +112,8 @@ class Rays:
         """Return heights (S, W) of smooth fronts on the fine rays, (S, F), by interpolation."""
         if self.fine is self:
             return heights
-        at, own = (np.arange(len(rays)) + 0.5 for rays in (self.fine, self))
-        result: Array = np.minimum(np.stack([np.interp(at / FINE, own, one) for one in heights]), self.fine.ends)
+        at, middles = (np.arange(len(rays)) + 0.5 for rays in (self.fine, self))
+        result: Array = np.minimum(np.stack([np.interp(at / FINE, middles, row) for row in heights]), self.fine.ends)
         return result
 
 
@@ -132,7 +132,7 @@ class Sides(NamedTuple):
     def rows(self, g: Array) -> Array:
         """Return the rows (R, ...) at values g (F, ...) of all functions."""
         shape = (-1,) + (1,) * (g.ndim - 1)
-        sign, offset, unit = (one.reshape(shape) for one in (self.sign, self.offset, self.unit))
+        sign, offset, unit = (column.reshape(shape) for column in (self.sign, self.offset, self.unit))
         result: Array = (sign * g[self.function] + offset) / unit
         return result
 
@@ -171,11 +171,11 @@ class DrawnFunctions(NamedTuple):
     paths: tuple[Paths, ...]
 
     def __call__(self, z: Array, which: Numbers) -> tuple[Array, Array]:
-        found = [one(z, which) for one in self.paths]
-        return np.stack([value for value, _ in found]), np.stack([gradient for _, gradient in found])
+        pairs = [paths(z, which) for paths in self.paths]
+        return np.stack([value for value, _ in pairs]), np.stack([gradient for _, gradient in pairs])
 
     def everywhere(self, z: Array) -> Array:
-        return np.stack([one.everywhere(z) for one in self.paths])
+        return np.stack([paths.everywhere(z) for paths in self.paths])
 
 
 class MeanFunctions(NamedTuple):
@@ -184,12 +184,12 @@ class MeanFunctions(NamedTuple):
     posteriors: tuple[Posterior, ...]
 
     def __call__(self, z: Array, which: Numbers) -> tuple[Array, Array]:
-        found = [one.with_pullback(z) for one in self.posteriors]
-        one, zero = np.ones(len(z)), np.zeros(len(z))
-        return np.stack([mu for mu, _, _ in found]), np.stack([pull(one, zero) for _, _, pull in found])
+        moments = [posterior.with_pullback(z) for posterior in self.posteriors]
+        ones, zeros = np.ones(len(z)), np.zeros(len(z))
+        return np.stack([mu for mu, _, _ in moments]), np.stack([pull(ones, zeros) for _, _, pull in moments])
 
     def everywhere(self, z: Array) -> Array:
-        return np.stack([one.mu(z) for one in self.posteriors])[..., None]
+        return np.stack([posterior.mu(z) for posterior in self.posteriors])[..., None]
 
 
 def climb(
@@ -263,20 +263,20 @@ class FrontDraws(NamedTuple):
     rays: Rays
     heights: Array  # (S, W), of the drawn front on every ray; never below those of our own points
     where: Array  # (S, W, d), points that reach them
-    own: Array  # (S, n, k), the objectives at our own points, larger is better
+    front_values: Array  # (S, n, k), the objectives at our own points, larger is better
     how: str
 
     @property
     def missing(self) -> Array:
         """The volume between our own front and the drawn one, (S,)."""
-        fine, own = self.rays.fine, self.rays.fine.heights(self.own)
-        return fine.volume(np.maximum(self.rays.refined(self.heights), own)) - fine.volume(own)
+        fine, heights = self.rays.fine, self.rays.fine.heights(self.front_values)
+        return fine.volume(np.maximum(self.rays.refined(self.heights), heights)) - fine.volume(heights)
 
     @property
     def possible(self) -> Array:
         """The volume below the drawn front, (S,)."""
-        fine, own = self.rays.fine, self.rays.fine.heights(self.own)
-        return fine.volume(np.maximum(self.rays.refined(self.heights), own))
+        fine, heights = self.rays.fine, self.rays.fine.heights(self.front_values)
+        return fine.volume(np.maximum(self.rays.refined(self.heights), heights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,13 +288,13 @@ class FrontProblem:
     sides: Sides
     rays: Rays
     space: Space
-    own: Array  # (n, d), our own points: those of the front
+    front: Array  # (n, d), our own points: those of the front
     seed: int
 
     @property
     def reach(self) -> Array:
         """The distance along each coordinate over which some function changes much, (d,)."""
-        reach: Array = np.min([one.kernel.reach(self.space.dim) for one in self.central], axis=0)
+        reach: Array = np.min([posterior.kernel.reach(self.space.dim) for posterior in self.central], axis=0)
         return reach
 
     def objectives(self, g: Array) -> Array:
@@ -316,19 +316,21 @@ class FrontProblem:
         assert isinstance(space, Parameters)
         means = MeanFunctions(self.central)
         screen = spread_over(space, _SCREEN, (self.seed, 1))
-        start = np.concatenate([screen, self.own, neighbours(space, self.own, rng), neighbours(space, self.own, rng)])
+        start = np.concatenate(
+            [screen, self.front, neighbours(space, self.front, rng), neighbours(space, self.front, rng)]
+        )
         heights = self.sides.heights(means.everywhere(start)[..., 0], self.rays.directions, strict=True)  # (m, W)
         first, every = start[heights.argmax(axis=0)], np.arange(len(self.rays))
         weights = self.sides.weights(self.rays.directions)
         near, _ = climb(means, self.sides, space, self.reach, first, every, weights, _ROUNDS_MEAN)
         around = np.concatenate([near, neighbours(space, near, rng), neighbours(space, near, rng)])
-        features = all(has_features(one.kernel) for one in self.central)
+        features = all(has_features(posterior.kernel) for posterior in self.central)
         kept = self._plausible(start, _KEPT if features else _KEPT_WITHOUT)
         return np.concatenate([around, kept]), len(near)
 
     def _plausible(self, z: Array, most: int | None) -> Array:
-        moments = [moments_in_chunks(one, z) for one in self.central]
-        mu, sd = np.stack([one for one, _ in moments]), np.sqrt([var for _, var in moments])
+        moments = [moments_in_chunks(posterior, z) for posterior in self.central]
+        mu, sd = np.stack([mean for mean, _ in moments]), np.sqrt([var for _, var in moments])
         rows = self.sides.rows(mu)
         rows += _REACH * sd[self.sides.function] / self.sides.unit[:, None]
         weights = self.sides.weights(self.rays.directions)
@@ -341,9 +343,9 @@ class FrontProblem:
     @cached_property
     def _own_heights(self) -> Array:
         """The heights (W,) of the means at our own points."""
-        if not len(self.own):
+        if not len(self.front):
             return np.zeros(len(self.rays))
-        return self.rays.heights(self.objectives(MeanFunctions(self.central).everywhere(self.own)[..., 0]))
+        return self.rays.heights(self.objectives(MeanFunctions(self.central).everywhere(self.front)[..., 0]))
 
     @one_blas_thread
     def draw(self, size: int, rng: np.random.Generator) -> FrontDraws:
@@ -355,39 +357,41 @@ class FrontProblem:
         count = max(map(len, self.mixtures))
         each = -(-size // count)
         z, near = self.candidates(rng)
-        orders = [rng.permutation(len(one)) if i else np.arange(len(one)) for i, one in enumerate(self.mixtures)]
+        orders = [
+            rng.permutation(len(mixture)) if i else np.arange(len(mixture)) for i, mixture in enumerate(self.mixtures)
+        ]
         parts = []
         for k in range(count):
-            chosen = [one[order[k % len(one)]] for one, order in zip(self.mixtures, orders, strict=True)]
+            chosen = [mixture[order[k % len(mixture)]] for mixture, order in zip(self.mixtures, orders, strict=True)]
             parts.append(self._draw_part(chosen, z, near, each, rng))
-        heights, where, own = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        heights, where, front_values = (np.concatenate([part[i] for part in parts]) for i in range(3))
         on = "candidates" if self.space.rows is not None else "points, climbed; a lower bound"
         how = f"{len(heights)} drawn fronts over {len(z)} {on}"
         how += f", under {count} draws of the prior" if count > 1 else ""
-        return FrontDraws(self.rays, heights, where, own, how)
+        return FrontDraws(self.rays, heights, where, front_values, how)
 
     def _draw_part(
         self, posteriors: Sequence[Posterior], z: Array, near: int, size: int, rng: np.random.Generator
     ) -> tuple[Array, Array, Array]:
         """Return heights (size, W), points (size, W, d) and objectives at our own points (size, n, k)."""
-        space, n, rays = self.space, len(self.own), self.rays
-        features = all(has_features(one.kernel) for one in posteriors)
+        space, n, rays = self.space, len(self.front), self.rays
+        features = all(has_features(posterior.kernel) for posterior in posteriors)
         exact = z[:near] if features else z[: near + _KEPT_WITHOUT]
         if space.rows is not None:
             exact = z[:_KEPT_WITHOUT]
-        samplers = [PathSampler.of(one, np.concatenate([self.own, exact])) for one in posteriors]
-        drawn = DrawnFunctions(tuple(one.paths(size, rng, rough=True, count=FEATURES) for one in samplers))
+        samplers = [PathSampler.of(posterior, np.concatenate([self.front, exact])) for posterior in posteriors]
+        drawn = DrawnFunctions(tuple(sampler.paths(size, rng, rough=True, count=FEATURES) for sampler in samplers))
         rest = z[len(exact) :]
-        g = np.stack([one.values for one in drawn.paths])  # (F, K, size)
+        g = np.stack([paths.values for paths in drawn.paths])  # (F, K, size)
         if len(rest):
             g = np.concatenate([g, drawn.everywhere(rest)], axis=1)
-        points = np.concatenate([self.own, exact, rest])
-        own = np.moveaxis(self.objectives(g[:, :n]), 1, 0)  # (size, n, k)
-        heights, where = rays.heights(own), np.zeros((size, len(rays), space.dim))
+        points = np.concatenate([self.front, exact, rest])
+        front_values = np.moveaxis(self.objectives(g[:, :n]), 1, 0)  # (size, n, k)
+        heights, where = rays.heights(front_values), np.zeros((size, len(rays), space.dim))
         if n:
-            unit = (own - rays.reference) / rays.span
+            unit = (front_values - rays.reference) / rays.span
             for j, w in enumerate(rays.directions):
-                where[:, j] = self.own[(unit / w).min(axis=2).argmax(axis=1)]
+                where[:, j] = self.front[(unit / w).min(axis=2).argmax(axis=1)]
         every = np.arange(size)
         reached = self.sides.heights(g, rays.directions)  # (m, size, W)
         self._take(heights, where, reached.max(axis=0), points[reached.argmax(axis=0)])
@@ -406,7 +410,7 @@ class FrontProblem:
             final = (rows[:, aims] / weights[:, aims]).min(axis=1)
             final = np.where(np.any(rows[:, ~aims] < 0.0, axis=1), -np.inf, final).reshape(size, len(rays))
             self._take(heights, where, final, ends.reshape(size, len(rays), space.dim))
-        return heights, where, own
+        return heights, where, front_values
 
     def _take(self, heights: Array, where: Array, reached: Array, points: Array) -> None:
         """Replace heights (S, W) by larger ones, and their points.

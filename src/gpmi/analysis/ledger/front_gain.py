@@ -27,50 +27,55 @@ def draw_front_gain(problem: FrontProblem, drawn: FrontDraws, evaluations: int, 
     z = _points(problem, drawn, rng)
     count = max(map(len, problem.mixtures))
     size = max(2, -(-DRAWS // count))
-    orders = [rng.permutation(len(one)) if i else np.arange(len(one)) for i, one in enumerate(problem.mixtures)]
-    found = []
+    orders = [
+        rng.permutation(len(mixture)) if i else np.arange(len(mixture)) for i, mixture in enumerate(problem.mixtures)
+    ]
+    gains = []
     for k in range(count):
-        chosen = [one[order[k % len(one)]] for one, order in zip(problem.mixtures, orders, strict=True)]
-        found.append(_gains(problem, chosen, z, evaluations, size, rng))
-    return Gain(evaluations, np.concatenate(found))
+        chosen = [mixture[order[k % len(mixture)]] for mixture, order in zip(problem.mixtures, orders, strict=True)]
+        gains.append(_gains(problem, chosen, z, evaluations, size, rng))
+    return Gain(evaluations, np.concatenate(gains))
 
 
 def _points(problem: FrontProblem, drawn: FrontDraws, rng: np.random.Generator) -> Array:
     """Return our own points, then some where drawn fronts are higher, the more likely the more they gain. (m, d)"""
     k = len(drawn.rays.reference)
-    gains = (drawn.heights**k - drawn.rays.heights(drawn.own) ** k).ravel()
+    gains = (drawn.heights**k - drawn.rays.heights(drawn.front_values) ** k).ravel()
     where = drawn.where.reshape(-1, problem.space.dim)
     total = float(gains.sum())
     if total > 0.0:
-        some = rng.choice(len(gains), size=min(POINTS, int(np.count_nonzero(gains))), replace=False, p=gains / total)
-        where = np.unique(where[some], axis=0)
+        picked = rng.choice(len(gains), size=min(POINTS, int(np.count_nonzero(gains))), replace=False, p=gains / total)
+        where = np.unique(where[picked], axis=0)
     else:
         where = where[:0]
-    return np.concatenate([problem.own, where])
+    return np.concatenate([problem.front, where])
 
 
 def _gains(
     problem: FrontProblem, posteriors: list[Posterior], z: Array, evaluations: int, size: int, rng: np.random.Generator
 ) -> Array:
     """Return draws of the gain under one posterior of each function, (size,)."""
-    n, fine = len(problem.own), problem.rays.fine
+    n, fine = len(problem.front), problem.rays.fine
     if len(z) == n:
         return np.zeros(size)
-    g = np.stack([one.sample(z, rng, size) for one in posteriors])  # (F, size, m)
-    others = np.stack([one.sample(z, rng, size) for one in posteriors])
-    means, covariances = [one.mu(z) for one in posteriors], [one.covariance(z, z) for one in posteriors]
+    g = np.stack([posterior.sample(z, rng, size) for posterior in posteriors])  # (F, size, m)
+    others = np.stack([posterior.sample(z, rng, size) for posterior in posteriors])
+    means, covariances = (
+        [posterior.mu(z) for posterior in posteriors],
+        [posterior.covariance(z, z) for posterior in posteriors],
+    )
     heights = np.clip(problem.sides.heights(others, problem.rays.directions), 0.0, problem.rays.ends)  # (size, m, W)
-    own = problem.rays.heights(problem.objectives(others[:, :, :n]))  # (size, W)
+    front_heights = problem.rays.heights(problem.objectives(others[:, :, :n]))  # (size, W)
     objectives, works = problem.objectives(g), _works(problem, g)  # (size, m, k), (size, m)
     works[:, :n] = True
     gains = np.empty(size)
     for s in range(size):
-        at = _picked(heights, own, evaluations, len(problem.rays.reference), rng)
+        at = _picked(heights, front_heights, evaluations, len(problem.rays.reference), rng)
         tried = np.unique(np.concatenate([np.arange(n), at[works[s, at]]]))
-        known = at[works[s, at]]
+        working = at[works[s, at]]
         updated = [
-            _updated(mu, cov, one, known, f[s], rng)[tried]
-            for mu, cov, one, f in zip(means, covariances, posteriors, g, strict=True)
+            _updated(mu, cov, posterior, working, f[s], rng)[tried]
+            for mu, cov, posterior, f in zip(means, covariances, posteriors, g, strict=True)
         ]
         after = objectives[s, tried[non_dominated(problem.objectives(np.stack(updated)))]]
         before = objectives[s, :n]
@@ -83,13 +88,17 @@ def _works(problem: FrontProblem, g: Array) -> Mask:
     return works
 
 
-def _picked(heights: Array, own: Array, evaluations: int, k: int, rng: np.random.Generator) -> Numbers:
+def _picked(heights: Array, front_heights: Array, evaluations: int, k: int, rng: np.random.Generator) -> Numbers:
     """Return the points of the evaluations: each gains most in a draw of its own, heights (size, m, W)."""
-    found: list[int] = []
+    points: list[int] = []
     for number in rng.integers(len(heights), size=evaluations):
-        reached = own[number] if not found else np.maximum(own[number], heights[number, found].max(axis=0))
-        found.append(int(np.maximum(heights[number] ** k - reached**k, 0.0).sum(axis=1).argmax()))
-    return np.array(found)
+        reached = (
+            front_heights[number]
+            if not points
+            else np.maximum(front_heights[number], heights[number, points].max(axis=0))
+        )
+        points.append(int(np.maximum(heights[number] ** k - reached**k, 0.0).sum(axis=1).argmax()))
+    return np.array(points)
 
 
 def _updated(mu: Array, cov: Array, posterior: Posterior, at: Numbers, f: Array, rng: np.random.Generator) -> Array:

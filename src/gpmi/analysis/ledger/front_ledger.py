@@ -165,7 +165,7 @@ class FrontLedger(RunLedger):
         told = [[trial.outputs[name] for name in self.goals.objectives] for trial in first]
         values = np.stack([g.oriented(y) for (_, g), y in zip(self._objectives, np.array(told).T, strict=True)], axis=1)
         worst = np.maximum(values.min(axis=0) - MARGIN * np.ptp(values, axis=0), self._extremes[0])
-        return np.array([low if one is None else one for one, low in zip(stated, worst.tolist(), strict=True)])
+        return np.array([low if limit is None else limit for limit, low in zip(stated, worst.tolist(), strict=True)])
 
     @cached_property
     def _extremes(self) -> tuple[Array, Array]:
@@ -214,17 +214,17 @@ class FrontLedger(RunLedger):
         """
         if self._reference is None:
             return np.full(self.n, np.nan)
-        known, values = self.analysis.known
-        at = {trial.number: i for i, trial in enumerate(known)}
-        found, front, volume = np.zeros(self.n), np.empty((0, len(self._reference))), 0.0
+        trials, values = self.analysis.known
+        at = {trial.number: i for i, trial in enumerate(trials)}
+        volumes, front, volume = np.zeros(self.n), np.empty((0, len(self._reference))), 0.0
         for t, trial in enumerate(self.trials):
             i = at.get(trial.number)  # None for an infeasible trial, and for a repeat
             if i is not None and np.all(values[i] > self._reference) and not np.any(np.all(front >= values[i], axis=1)):
                 front = np.concatenate([front, values[i : i + 1]])
                 front = front[non_dominated(front)]
                 volume = self._volume(front)
-            found[t] = volume
-        return found
+            volumes[t] = volume
+        return volumes
 
     def _volume(self, front: Array) -> float:
         assert self._reference is not None
@@ -309,13 +309,13 @@ class FrontLedger(RunLedger):
         if key not in self.analysis.cache.draws:
             rng = np.random.default_rng([self.analysis.seed, self.n, 0, 11])  # no suggestion draws from it
             self.analysis.cache.draws[key] = problem.draw(DRAWS, rng)
-        found: FrontDraws = self.analysis.cache.draws[key]
-        return found
+        draws: FrontDraws = self.analysis.cache.draws[key]
+        return draws
 
     @property
     def _state(self) -> tuple[int, ...]:
         """What the draws depend on: the numbers of values of all outputs, and of outcomes."""
-        return len(self.analysis.trials), *(len(one.numbers) for one in self.analysis.models.values())
+        return len(self.analysis.trials), *(len(output.numbers) for output in self.analysis.models.values())
 
     @cached_property
     def _problem(self) -> FrontProblem:
@@ -327,7 +327,7 @@ class FrontLedger(RunLedger):
         analysis, used = self.analysis, self._used
         mixtures: list[tuple[Posterior, ...]] = [self.outputs[name].belief.posteriors for name in used]
         central = [analysis.models[name].model.posterior for name in used]
-        scales = [float(np.sqrt(one.kernel.diagonal(one.x[:1])[0])) for one in central]
+        scales = [float(np.sqrt(posterior.kernel.diagonal(posterior.x[:1])[0])) for posterior in central]
         reference = dict(zip(self.goals.objectives, self._reference.tolist(), strict=True))
         span = dict(zip(self.goals.objectives, self._span.tolist(), strict=True))
         sides: list[tuple[int, float, float, float, int]] = []  # function, sign, offset, unit, objective
@@ -354,9 +354,9 @@ class FrontLedger(RunLedger):
             np.array([span[name] for name in names]),
             best=np.array([best[name] for name in names]),
         )
-        own = np.array([self.space.encode(trial.x) for trial in self.front]).reshape(-1, self.space.dim)
+        front = np.array([self.space.encode(trial.x) for trial in self.front]).reshape(-1, self.space.dim)
         return FrontProblem(
-            tuple(mixtures), tuple(central), Sides(*columns), rays, self.space, own,
+            tuple(mixtures), tuple(central), Sides(*columns), rays, self.space, front,
             analysis.seed,
         )  # fmt: skip
 
@@ -377,7 +377,7 @@ class FrontLedger(RunLedger):
         if len(names) < 2:
             raise ValueError(f"{names[0]} is the only objective, so there is no front; read missing")
         first = names[0] if first is None else self._objective(first)
-        second = next(one for one in names if one != first) if second is None else self._objective(second)
+        second = next(name for name in names if name != first) if second is None else self._objective(second)
         if first == second:
             raise ValueError(f"first and second are both {first!r}; give two objectives of {', '.join(names)}")
         if self.unknown is not None:
@@ -385,11 +385,11 @@ class FrontLedger(RunLedger):
         pair = (first, second)
         drawn = self._drawn(self._problem_of(pair), pair) if len(names) > 2 or pair != tuple(names) else self._draws
         tail = 0.5 * (1.0 - LEVEL)
-        found = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
-        found = np.clip(found[1] + self._wider * (found - found[1]), 0.0, drawn.rays.ends)
+        quantiles = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
+        quantiles = np.clip(quantiles[1] + self._wider * (quantiles - quantiles[1]), 0.0, drawn.rays.ends)
         objectives = [self.goals.objectives[name] for name in pair]
         signs = np.array([1.0 if goal.larger_is_better else -1.0 for goal in objectives])
-        low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in found)
+        low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in quantiles)
         return FrontBands(pair, low, median, high)
 
     def _objective(self, name: Any) -> str:
@@ -420,8 +420,8 @@ class FrontLedger(RunLedger):
         if key not in self.analysis.cache.draws:
             rng = np.random.default_rng([self.analysis.seed, self.n, evaluations, 12])  # no suggestion draws from it
             self.analysis.cache.draws[key] = draw_front_gain(self._problem, self._draws, evaluations, rng)
-        found: Gain = self.analysis.cache.draws[key]
-        return found
+        gain: Gain = self.analysis.cache.draws[key]
+        return gain
 
     # Whether the confidence is justified
 

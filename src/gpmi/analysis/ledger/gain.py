@@ -78,14 +78,16 @@ def draw_gain(
     size = -(-DRAWS // len(belief.posteriors))
     works = None
     if model.chance is not None:
-        own = np.random.default_rng([model.setting.seed, model.n, evaluations, 7])  # no suggestion draws from it
-        works = model.chance.draw(z, own, size * len(belief.posteriors)).reshape(-1, size, len(z))
+        success_rng = np.random.default_rng(
+            [model.setting.seed, model.n, evaluations, 7]
+        )  # no suggestion draws from it
+        works = model.chance.draw(z, success_rng, size * len(belief.posteriors)).reshape(-1, size, len(z))
         works[..., here] = True
-    found = [
+    pairs = [
         _one_gain(posterior, z, here, evaluations, size, rng, None if works is None else works[number])
         for number, posterior in enumerate(belief.posteriors)
     ]
-    before, after = (model.to_units_of_y(np.concatenate([one[i] for one in found])) for i in (0, 1))
+    before, after = (model.to_units_of_y(np.concatenate([pair[i] for pair in pairs])) for i in (0, 1))
     return Gain(evaluations, (after - before)[:: max(1, len(after) // DRAWS)])
 
 

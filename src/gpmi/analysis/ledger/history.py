@@ -17,5 +17,5 @@ def regret_history(ledger: Ledger) -> tuple[Regret, ...]:
     looks = LOOKS if ledger.n <= MANY else FEWER
     first = next((step.t for step in ledger.steps if step.choice is not None), ledger.n)
     moments = np.unique(np.geomspace(first, ledger.n, looks).round().astype(int)).tolist() if ledger.n else []
-    found = (ledger.regret(t) for t in moments)
-    return tuple(regret for regret in found if regret.known)
+    regrets = (ledger.regret(t) for t in moments)
+    return tuple(regret for regret in regrets if regret.known)

@@ -117,8 +117,8 @@ class Ledger(RunLedger):
     @cached_property
     def _oriented(self) -> Observations:
         """All values that models know, oriented."""
-        known = self.observed if self.evidence is None else self.evidence
-        return replace(known, y=self.values if known is self.observed else self.orientation.values(known.y))
+        evidence = self.observed if self.evidence is None else self.evidence
+        return replace(evidence, y=self.values if evidence is self.observed else self.orientation.values(evidence.y))
 
     def _known_after(self, t: int) -> int:
         """Return how many values models know after the first t at the target."""
@@ -168,8 +168,8 @@ class Ledger(RunLedger):
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
         if t == self.n:
             return self.model
-        known = self._oriented.first(self._known_after(t))
-        return Model.after(self.setting, known).with_outcomes(self._outcomes_after(t))
+        evidence = self._oriented.first(self._known_after(t))
+        return Model.after(self.setting, evidence).with_outcomes(self._outcomes_after(t))
 
     def _outcomes_after(self, t: int) -> Outcomes | None:
         """Return the failures and constraints after the first t values; after all of them, the present ones."""
@@ -205,13 +205,13 @@ class Ledger(RunLedger):
                 regrets[key] = unknown_regret(model, part, why)
             else:
                 queries, belief = self._queries_by_context(t), self.belief if t == self.n else self._belief(model)
-                own = [one.at for one in queries if one.space.fixed_coordinates == part.fixed_coordinates]
+                rows = [context.at for context in queries if context.space.fixed_coordinates == part.fixed_coordinates]
                 whole = self.space.target.fixed_coordinates
-                has_contexts = any(one.space.fixed_coordinates != whole for one in queries)
+                has_contexts = any(context.space.fixed_coordinates != whole for context in queries)
                 regrets[key] = draw_regret(
                     model,
                     belief.posteriors,
-                    own[0] if own else self.rows[:0],
+                    rows[0] if rows else self.rows[:0],
                     self.orientation.normals(rng),
                     within=part,
                     contexts=queries if has_contexts and part.fixed_coordinates == whole else (),
@@ -221,12 +221,12 @@ class Ledger(RunLedger):
 
     def _queries_by_context(self, t: int) -> list[ContextQueries]:
         """Return the policy's queries among the first t values, grouped by their fixed coordinates."""
-        found: dict[Any, tuple[Space, list[int]]] = {}
+        contexts: dict[Any, tuple[Space, list[int]]] = {}
         for i, trial in enumerate(self.trials[:t]):
             if trial.origin == "policy":
                 part = self._part(trial.fixed)
-                found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
-        return [ContextQueries(part, self.rows[:t][numbers]) for part, numbers in found.values()]
+                contexts.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
+        return [ContextQueries(part, self.rows[:t][numbers]) for part, numbers in contexts.values()]
 
     @property
     def needed(self) -> int:
@@ -303,11 +303,13 @@ class Ledger(RunLedger):
         if self.doubt is not None:
             return False
         if not self.setting.priors.is_fixed or part.rows is None:
-            some, allowed = self.belief.posteriors[::_PART], _CLEARLY * (1.0 - level)
-            if straight and most_likely_better(some, z, recommended, eps, works) > allowed:
+            posteriors, allowed = self.belief.posteriors[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(posteriors, z, recommended, eps, works) > allowed:
                 return False
             rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
-            drawn = draw_regret(model, some, self.rows[:0], self.orientation.normals(rng), parts=_PART, within=part)
+            drawn = draw_regret(
+                model, posteriors, self.rows[:0], self.orientation.normals(rng), parts=_PART, within=part
+            )
             if 1.0 - drawn.probability_below(eps) > allowed:
                 return False
         return self.regret(fixed=fixed).probability_below(eps) >= level
@@ -356,8 +358,8 @@ class Ledger(RunLedger):
         missed = 1.0 - self.regret().probability_below(self.floor)
         repeated = f"the last {count} queries were at one point"
         if missed >= MISSED:
-            more = f"a gain above the noise, {self.floor:.3g}, is possible with probability {missed:.0%}"
-            return LockIn(since, missed, f"{repeated}, but {more}")
+            gain = f"a gain above the noise, {self.floor:.3g}, is possible with probability {missed:.0%}"
+            return LockIn(since, missed, f"{repeated}, but {gain}")
         verdict, reason = judge(self.calibration.ahead, CERTAIN)
         if verdict == OVER_CONFIDENT:
             return LockIn(since, missed, f"{repeated}, but the model is {verdict}: {reason}")
@@ -368,8 +370,8 @@ class Ledger(RunLedger):
     @cached_property
     def noise_sd(self) -> float:
         """The standard deviation of the noise in units of y. If y is transformed, the one at the recommended point."""
-        known = self._too_little(self.n) is None
-        return self._in_units_of_y(math.sqrt(self.belief.noise_var if known else self.model.posterior.noise_var))
+        is_known = self._too_little(self.n) is None
+        return self._in_units_of_y(math.sqrt(self.belief.noise_var if is_known else self.model.posterior.noise_var))
 
     @cached_property
     def floor(self) -> float:

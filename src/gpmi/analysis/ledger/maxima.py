@@ -116,13 +116,13 @@ def _on_a_box(
     rough = few or _is_uncertain_between(sampler, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
-    found, values, each = [], [], -(-size // groups)
+    ends, values, each = [], [], -(-size // groups)
     for group in range(groups):
         paths = sampler.paths(each, rng, rough=rough, count=count)
         part = None if region is None else region.part((group * each + np.arange(each)) % size)
-        found.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, part))
+        ends.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, part))
         values.append(paths.values[: len(at)].T)
-    best, where = (np.concatenate([one[i] for one in found])[:size] for i in (0, 1))
+    best, where = (np.concatenate([end[i] for end in ends])[:size] for i in (0, 1))
     between = f"{count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(sampler.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(best, where, np.concatenate(values)[:size], how)
@@ -213,15 +213,16 @@ def _counted(values: Array, z: Array, region: Region | None) -> Array:
     return np.where(works, values, -np.inf)
 
 
-def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, region: Region | None) -> tuple[Array, Array]:
-    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,),
-    and where they are, (size, d).
+def _maxima(paths: Paths, space: Parameters, points: Array, starts: int, region: Region | None) -> tuple[Array, Array]:
+    """Climb each path from points of z and of `points` (m, d) where it is high.
+
+    Return the largest values found, (size,), and where they are, (size, d).
 
     The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
     candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs continue.
     """
-    z = np.concatenate([paths.z, more])
-    values = np.concatenate([paths.values, paths.everywhere(more)]) if len(more) else paths.values  # (K + m, size)
+    z = np.concatenate([paths.z, points])
+    values = np.concatenate([paths.values, paths.everywhere(points)]) if len(points) else paths.values  # (K + m, size)
     values = _counted(values, z, region)
 
     def along(z: Array, which: NDArray[np.intp]) -> Array:
@@ -261,8 +262,8 @@ def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
     best = np.maximum.reduceat(values[order], begins, axis=0)  # (cells, size)
     top = np.argsort(-best, axis=0, kind="stable")[:starts]
     inside = [order[a:b] for a, b in zip(begins, [*begins[1:], len(order)], strict=True)]
-    found = np.stack([rows[values[rows].argmax(axis=0)] for rows in inside])  # (cells, size)
-    picked: NDArray[np.intp] = np.take_along_axis(found, top, axis=0)
+    candidates = np.stack([rows[values[rows].argmax(axis=0)] for rows in inside])  # (cells, size)
+    picked: NDArray[np.intp] = np.take_along_axis(candidates, top, axis=0)
     return picked
 
 

@@ -125,17 +125,17 @@ def draw_regret(
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
     regions = regions_of(model, space, at[:1], size, len(mixture))
     pairs = list(zip(mixture, regions, strict=True))
-    found = [draw_maxima(posterior, space, at, size, rng, seed, region) for posterior, region in pairs]
-    best = model.to_units_of_y(np.concatenate([one.best for one in found]))
-    values = model.to_units_of_y(np.concatenate([one.at for one in found]))
-    where = np.concatenate([one.where for one in found])
+    maxima = [draw_maxima(posterior, space, at, size, rng, seed, region) for posterior, region in pairs]
+    best = model.to_units_of_y(np.concatenate([draws.best for draws in maxima]))
+    values = model.to_units_of_y(np.concatenate([draws.at for draws in maxima]))
+    where = np.concatenate([draws.where for draws in maxima])
     gaps = np.maximum(best[:, None] - values, 0.0)
-    how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    how = maxima[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
     how += "" if model.chance is None else "; only points that work count, under draws of what works"
     learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
     if contexts:
         several = [draw_gaps(posterior, contexts, size, rng, seed, region) for posterior, region in pairs]
-        best, values = (model.to_units_of_y(np.concatenate([one[i] for one in several])) for i in (0, 1))
+        best, values = (model.to_units_of_y(np.concatenate([pair[i] for pair in several])) for i in (0, 1))
         cumulative, how = np.maximum(best - values, 0.0).sum(axis=1), f"{how}; {HOW}"
     return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, where, how, learned)
 

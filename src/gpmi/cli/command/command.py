@@ -159,10 +159,10 @@ class Command:
         with tempfile.TemporaryDirectory(prefix="gpmi-", ignore_cleanup_errors=True) as folder:
             params, result = Path(folder, "params.json"), Path(folder, "result.json")
             params.write_text(json.dumps(dict(point)), encoding="utf-8")
-            own = dict(zip(OWN, (sys.executable, str(params), str(result)), strict=True))
+            paths = dict(zip(OWN, (sys.executable, str(params), str(result)), strict=True))
             values = {name: text_of(value) for name, value in point.items()}
-            argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | own)
-            yield argv, {"cwd": self.cwd, "env": self._environment(values, own), "timeout": self.timeout}, result
+            argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | paths)
+            yield argv, {"cwd": self.cwd, "env": self._environment(values, paths), "timeout": self.timeout}, result
 
     @contextmanager
     def _advised(self, output: bytes) -> Iterator[None]:
@@ -184,9 +184,9 @@ class Command:
         if ended.code:
             raise NoValue(_describe_end(ended))
 
-    def _environment(self, values: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    def _environment(self, values: Mapping[str, str], paths: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of this process, with the variables of this evaluation instead of an outer one's."""
-        ours = {variable(name): text for name, text in [*values.items(), *own.items()]}
+        ours = {variable(name): text for name, text in [*values.items(), *paths.items()]}
         outer = {variable(name) for name in self.names}
         return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
 

@@ -65,11 +65,11 @@ class PrintedCurve:
                 yield int(text), value
             return
         for line in lines:
-            found = _LINE.fullmatch(line.decode("utf-8", errors="replace"))
-            if found is not None:
-                with _named(int(found[1])):
-                    value = self._reading.of_text(found[2]).y
-                yield int(found[1]), value
+            match = _LINE.fullmatch(line.decode("utf-8", errors="replace"))
+            if match is not None:
+                with _named(int(match[1])):
+                    value = self._reading.of_text(match[2]).y
+                yield int(match[1]), value
 
     def _check(self, step: int, value: Value) -> None:
         if not self._first <= step <= self._last:

@@ -70,4 +70,4 @@ def search(pattern: str, output: bytes, cancelled: Callable[[], bool], *, every:
             lines = ended.errors.decode("utf-8", errors="replace").split("\n")
             last = next((line for line in reversed(lines) if line.strip()), f"exit code {ended.code}")
             raise ValueError(shortened(last, QUOTED))
-        return [MatchedLine(*one) for one in json.loads(matches.read_text())]
+        return [MatchedLine(*match) for match in json.loads(matches.read_text())]

@@ -75,8 +75,8 @@ class Reading:
         checks.one_of("source", self.source, get_args(Source))
         if (self.source == "match") != (self.pattern is not None):
             raise ValueError(f"pattern is {self.pattern!r} and source {self.source!r}; only 'match' takes one")
-        for name in (own := list(self.outputs.values())):
-            if name == self.noise_var or own.count(name) > 1:
+        for name in (titles := list(self.outputs.values())):
+            if name == self.noise_var or titles.count(name) > 1:
                 what = "the variances" if name == self.noise_var else "two outputs"
                 raise ValueError(f"{name!r} is the name of {what}; give each its own name")
         if isinstance(self.pattern, str):
@@ -84,7 +84,7 @@ class Reading:
             missing = [name for name in self.constraints if name not in groups]
             if missing:
                 raise ValueError(f"pattern has no group (?P<{missing[0]}>...) for the constraint {missing[0]!r}")
-            missing = [name for name, own in self.outputs.items() if own not in groups and name not in self.watched]
+            missing = [name for name, title in self.outputs.items() if title not in groups and name not in self.watched]
             if missing and len(self.outputs) > 1:
                 raise ValueError(
                     f"pattern has no group (?P<{self.outputs[missing[0]]}>...) for the output {missing[0]!r}; add it, "
@@ -133,11 +133,11 @@ class Reading:
 
     def matches(self, output: bytes, cancelled: Callable[[], bool]) -> list[tuple[str, dict[str, str]]]:
         """Return the step and the fields of every line in which the pattern is found, in order."""
-        found = _search(str(self.pattern), output, cancelled, every=True)
-        return [(one.groups.get(STEP) or "", self._fields(one)) for one in found]
+        lines = _search(str(self.pattern), output, cancelled, every=True)
+        return [(line.groups.get(STEP) or "", self._fields(line)) for line in lines]
 
-    def _fields(self, found: matching.MatchedLine) -> dict[str, str]:
-        groups = {self._first: found.first} | found.groups if len(self.outputs) < 2 else found.groups
+    def _fields(self, line: matching.MatchedLine) -> dict[str, str]:
+        groups = {self._first: line.first} | line.groups if len(self.outputs) < 2 else line.groups
         return {name: text for name, text in groups.items() if text is not None}
 
     @property
@@ -156,20 +156,20 @@ class Reading:
         """Search for each output by its own pattern."""
         fields, bars = dict[str, Any](), dict[str, Any]()
         for name, pattern in patterns.items():
-            own = self.outputs[name]
+            title = self.outputs[name]
             try:
-                found = _last(pattern, output, cut, cancelled)
+                line = _last(pattern, output, cut, cancelled)
             except PatternTimedOut:
                 raise
             except NoValue as error:
                 if name in self.watched:
                     continue
-                raise type(error)(f"{own}: {error}") from None
-            value = found.first if found.groups.get(own) is None else found.groups[own]
+                raise type(error)(f"{title}: {error}") from None
+            value = line.first if line.groups.get(title) is None else line.groups[title]
             if value is not None:
-                fields[own] = value
-            if found.groups.get(self.noise_var) is not None:
-                bars[own] = found.groups[self.noise_var]
+                fields[title] = value
+            if line.groups.get(self.noise_var) is not None:
+                bars[title] = line.groups[self.noise_var]
         return self.of_object({**fields, self.noise_var: bars})
 
     def of_object(self, fields: Mapping[str, Any]) -> Measured:
@@ -188,11 +188,11 @@ class Reading:
     def _of_outputs(self, fields: Mapping[str, Any]) -> Measured:
         """Return the outputs in an object; those that are null are left out."""
         values: dict[str, float] = {}
-        for name, own in self.outputs.items():
-            if own not in fields and name not in self.watched:
-                raise _missing(own, fields)
-            if fields.get(own) is not None:
-                values[name] = _number(own, fields[own])
+        for name, title in self.outputs.items():
+            if title not in fields and name not in self.watched:
+                raise _missing(title, fields)
+            if fields.get(title) is not None:
+                values[name] = _number(title, fields[title])
         if not values:
             raise NoValue(f"none of its outputs has a value: {shortened(str(list(self.outputs.values())), QUOTED)}")
         return Measured(values, self._bars(fields.get(self.noise_var), values))
@@ -201,15 +201,15 @@ class Reading:
         """Return the noise variances of the outputs that have a value."""
         if not isinstance(given, Mapping):
             given = dict.fromkeys((self.outputs[name] for name in values), given)
-        names = {own: name for name, own in self.outputs.items()}
+        names = {title: name for name, title in self.outputs.items()}
         bars: dict[str, float] = {}
-        for own, one in given.items():
-            if own not in names:
-                raise NoValue(f"{self.noise_var} has {shortened(repr(own), QUOTED)}, which is not an output")
-            if names[own] in values and one is not None:
-                bars[names[own]] = variance = _number(f"{self.noise_var} of {own}", one)
+        for title, bar in given.items():
+            if title not in names:
+                raise NoValue(f"{self.noise_var} has {shortened(repr(title), QUOTED)}, which is not an output")
+            if names[title] in values and bar is not None:
+                bars[names[title]] = variance = _number(f"{self.noise_var} of {title}", bar)
                 if variance < 0.0:
-                    raise NoValue(f"{self.noise_var} of {own} is {variance:g}; a variance cannot be negative")
+                    raise NoValue(f"{self.noise_var} of {title} is {variance:g}; a variance cannot be negative")
         return bars
 
 
@@ -223,11 +223,11 @@ def _compiled(what: str, pattern: str) -> re.Pattern[str]:
 
 def _last(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.MatchedLine:
     """Return the last line of the output that matches."""
-    found = _search(pattern, output, cancelled)
-    if not found:
+    lines = _search(pattern, output, cancelled)
+    if not lines:
         where = "the last part of its output" if cut else "its output"
         raise BadFormat(f"no line of {where} matches {shortened(repr(pattern), QUOTED)}")
-    return found[-1]
+    return lines[-1]
 
 
 def _search(

@@ -37,8 +37,8 @@ def _ways(reading: Reading, lines: list[str], steps: bool) -> list[str]:
         ]
     if len(reading.outputs) > 1:
         example = ", ".join(f'"{name}": ...' for name in reading.outputs.values())
-        found = [f"{_key(name)} = {_quoted(pattern(lines, own))}" for name, own in reading.outputs.items()]
-        first, text = f"the JSON object {{{example}}}", f"{{ {', '.join(found)} }}"
+        patterns = [f"{_key(name)} = {_quoted(pattern(lines, title))}" for name, title in reading.outputs.items()]
+        first, text = f"the JSON object {{{example}}}", f"{{ {', '.join(patterns)} }}"
     else:
         first, text = "only the number", _quoted(pattern(lines, *reading.outputs.values()))
     change = "Change the pattern in" if reading.source == "match" else "write in"
@@ -53,13 +53,13 @@ def _table(text: str) -> list[str]:
 def pattern(lines: list[str], name: str | None = None) -> str:
     """Return a pattern for the last line with a name and a number, or with this name."""
     for line in reversed(lines):
-        for found in _NAMED.finditer(line[-1000:]):  # no label is longer; the search may take quadratic time
-            label = found["name"].strip()
+        for match in _NAMED.finditer(line[-1000:]):  # no label is longer; the search may take quadratic time
+            label = match["name"].strip()
             if "'" in label or (name is not None and label.split()[-1].casefold() != name.casefold()):
                 continue
-            spaces = [r"\s*" if found[part] else "" for part in ("before", "after")]
-            group = _DIGITS if found["rest"] else r"(\S+)"
-            return f"{_escaped(label)}{spaces[0]}{found['sign']}{spaces[1]}{group}"
+            spaces = [r"\s*" if match[part] else "" for part in ("before", "after")]
+            group = _DIGITS if match["rest"] else r"(\S+)"
+            return f"{_escaped(label)}{spaces[0]}{match['sign']}{spaces[1]}{group}"
     return rf"{_escaped(name or 'value')}:\s*(\S+)"
 
 

@@ -30,19 +30,19 @@ def text_of(value: Any) -> str:
 def placeholders(template: str) -> list[str]:
     """Return the names in a template. Braces that do not match raise a ValueError."""
     names = []
-    for found in _PLACEHOLDER.finditer(template):
-        if found[0] in ("{", "}"):
-            raise ValueError(f"{checks.shown(template)} has a single {found[0]!r}; write {2 * found[0]} for one")
-        if found[1] is not None:
-            names.append(found[1])
+    for match in _PLACEHOLDER.finditer(template):
+        if match[0] in ("{", "}"):
+            raise ValueError(f"{checks.shown(template)} has a single {match[0]!r}; write {2 * match[0]} for one")
+        if match[1] is not None:
+            names.append(match[1])
     return names
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
     """Replace every {name} in the template by its value, once: braces in a value stay as they are."""
 
-    def part(found: re.Match[str]) -> str:
-        return found[0][0] if found[1] is None else values[found[1]]
+    def part(match: re.Match[str]) -> str:
+        return match[0][0] if match[1] is None else values[match[1]]
 
     return _PLACEHOLDER.sub(part, template)
 
@@ -64,7 +64,7 @@ def variable(name: str) -> str:
 
 def check_names(names: Iterable[str]) -> None:
     """Refuse parameters whose variables would be equal, or are reserved."""
-    reserved, owners = {variable(own) for own in (*OWN, "evaluation")}, dict[str, str]()
+    reserved, owners = {variable(name) for name in (*OWN, "evaluation")}, dict[str, str]()
     for name in names:
         shown, used = checks.shown(name), variable(name)
         if used in reserved:

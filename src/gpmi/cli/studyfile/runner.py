@@ -97,10 +97,10 @@ def worker_of(file: StudyFile, address: str, name: str, workers: int | None = No
     """Return the file for one more worker of an existing study: the same program, with the study's budget and seed."""
     from gpmi.run.study import study
 
-    own = file.workers if workers is None else checks.whole("workers", workers, 1, MOST_WORKERS)
+    count = file.workers if workers is None else checks.whole("workers", workers, 1, MOST_WORKERS)
     with study(address, name) as existing:
         budget = file.budget if existing.budget is None else None
-    return replace(file, database=address, name=name, workers=own, budget=budget, seed=None)
+    return replace(file, database=address, name=name, workers=count, budget=budget, seed=None)
 
 
 def check_program(file: StudyFile) -> None:
@@ -117,6 +117,6 @@ def check_program(file: StudyFile) -> None:
     if not isinstance(program, str) or placeholders(program):
         return
     # absolute, because Path(".") / "./train" is "train", which would be searched in PATH and not in the folder
-    found = str(file.command.cwd.absolute() / program) if "/" in program else program
-    if shutil.which(found) is None:
+    path = str(file.command.cwd.absolute() / program) if "/" in program else program
+    if shutil.which(path) is None:
         raise StudyFileError(f"{file.path}: command.run: there is no program {program!r} to run; give its path")

@@ -85,13 +85,13 @@ def read_study(path: str | Path) -> StudyFile:
 
 def _syntax(path: Path, message: str, text: str) -> str:
     """Return the message of `tomllib` with its line in front."""
-    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message)
-    if found is None:
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message)
+    if match is None:
         return f"{path}:{text.count(chr(10)) + 1}: {message}; fix the TOML"
-    line = text.splitlines()[int(found[2]) - 1 : int(found[2])]
-    quotes = "\\" in "".join(line) and "\\" in found[1]
+    line = text.splitlines()[int(match[2]) - 1 : int(match[2])]
+    quotes = "\\" in "".join(line) and "\\" in match[1]
     remedy = r"write patterns in single quotes, as in 'loss: (\S+)'" if quotes else "fix the TOML"
-    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; {remedy}"
+    return f"{path}:{match[2]}: {match[1]} in column {match[3]}; {remedy}"
 
 
 # The schema
@@ -141,14 +141,14 @@ def _database(top: FileTable) -> str:
 
 def _earlier(top: FileTable) -> dict[str, str]:
     """Return the databases of earlier studies: paths relative to the folder of the file, or addresses of servers."""
-    table, found = top.table("earlier"), dict[str, str]()
+    table, databases = top.table("earlier"), dict[str, str]()
     for name in table.content:
         address: str = table.get(name, text_value)
-        found[name] = address if address.startswith(SERVERS) else str(top.file.parent / address)
+        databases[name] = address if address.startswith(SERVERS) else str(top.file.parent / address)
         with table.at(name):
-            if found[name] != address and not Path(found[name]).is_file():
+            if databases[name] != address and not Path(databases[name]).is_file():
                 raise ValueError(f"there is no file {address!r}; give the path of the database of an earlier study")
-    return found
+    return databases
 
 
 def _command(top: FileTable, parameters: Mapping[str, AnyParameter], goals: Goals) -> Command:
@@ -199,16 +199,16 @@ def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
             raise TypeError(f"run is {checks.shown(run)}; give a list of arguments, or add shell = true")
         if not isinstance(run, list) or not run or not isinstance(run[0], str) or not run[0]:
             raise TypeError(f"run is {checks.shown(run)}; give a list of strings, the program first")
-    made: list[Template] = []
-    for i, one in enumerate(run):
-        group = one if isinstance(one, list) else [one]
+    templates: list[Template] = []
+    for i, argument in enumerate(run):
+        group = argument if isinstance(argument, list) else [argument]
         for j, text in enumerate(group):
-            with table.at("run", i, *([j] if isinstance(one, list) else [])):
+            with table.at("run", i, *([j] if isinstance(argument, list) else [])):
                 if not isinstance(text, str) or "\0" in text:
                     raise TypeError(f"it is {checks.shown(text)}; give a string")
                 check_template(text, names)
-        made.append(tuple(group) if isinstance(one, list) else one)
-    return tuple(made)
+        templates.append(tuple(group) if isinstance(argument, list) else argument)
+    return tuple(templates)
 
 
 def _reading(table: Table, goals: Goals) -> Reading:
@@ -261,7 +261,9 @@ def _stop(table: Table, goals: Goals) -> stopping.Rule | None:
             table.refuse(f"it is about one value, and there are several objectives; {_REMEDY}", name)
     for name, value in table.content.items():
         with table.at(name):
-            needs_value = any(one.default is one.empty for one in inspect.signature(STOP[name]).parameters.values())
+            needs_value = any(
+                argument.default is argument.empty for argument in inspect.signature(STOP[name]).parameters.values()
+            )
             if needs_value:
                 rules.append(STOP[name](value))
             elif checks.flag(name, value):
@@ -277,13 +279,13 @@ def _count(name: str, value: Any) -> int:
 
 
 def _texts(name: str, value: Any) -> list[str]:
-    return [text_value(name, one) for one in list_value(name, value)]
+    return [text_value(name, text) for text in list_value(name, value)]
 
 
 def _named_texts(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TypeError(f"{name} is {checks.shown(value)}; give a table, {{ yield = 'text' }}")
-    return {key: text_value(key, one) for key, one in value.items()}
+    return {key: text_value(key, text) for key, text in value.items()}
 
 
 def _pattern(name: str, value: Any) -> str | dict[str, str]:

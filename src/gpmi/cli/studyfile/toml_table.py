@@ -90,10 +90,10 @@ class _LineReader:
         return self._lines
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        assert found is not None, "tomllib has accepted the text"
-        self._at = found.end()
-        return found[0]
+        match = pattern.match(self._text, self._at)
+        assert match is not None, "tomllib has accepted the text"
+        self._at = match.end()
+        return match[0]
 
     def _note(self, place: Place) -> None:
         self._line += self._text.count("\n", self._counted, self._at)
