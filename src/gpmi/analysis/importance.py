@@ -33,7 +33,7 @@ from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
 from gpmi.analysis.front import FrontAnalysis
 from gpmi.analysis.ledger.facts import RunLedger
-from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.ledger.ledger import Ledger, of_value
 from gpmi.analysis.ledger.regret import Interval, credible_interval
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import Paths, PathSampler, has_features
@@ -137,9 +137,8 @@ def _ledger(source: HasLedger) -> Ledger:
     if source.ledger is None:
         raise ValueError("source has no model, so nothing is known about its parameters; tell values first")
     names = ", ".join(map(repr, source.goals))
-    return source.ledger.of_value(
-        f'output is None, but there are several objectives; give output="...", one of {names}'
-    )
+    remedy = f'give output="...", one of {names}'
+    return of_value(source.ledger, f"output is None, but there are several objectives; {remedy}")
 
 
 def _ledger_of(source: HasLedger, output: str) -> Ledger:

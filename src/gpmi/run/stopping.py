@@ -22,6 +22,7 @@ from gpmi._support.types import Event
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
+from gpmi.analysis.ledger.ledger import of_value
 from gpmi.optimizer import Optimizer
 
 __all__ = [
@@ -328,4 +329,4 @@ def _ledger_of_value(rule: Rule, optimizer: Optimizer) -> Ledger:
     names = ", ".join(optimizer.goals.objectives)
     remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
     refusal = f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}"
-    return optimizer.ledger.of_value(refusal)
+    return of_value(optimizer.ledger, refusal)

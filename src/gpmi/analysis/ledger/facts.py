@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from gpmi._support.text import VALUE, Line, aligned, percent, rough, rounded, shortened
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
@@ -18,9 +18,6 @@ from gpmi.analysis.ledger.gain import Gain
 from gpmi.model.fitting.undetected_noise import UndetectedNoise
 from gpmi.space import Space
 from gpmi.trials import Trial
-
-if TYPE_CHECKING:
-    from gpmi.analysis.ledger.ledger import Ledger
 
 QUESTION, HEADING = "can I stop?", "Can I stop?"
 MORE, UNLIKELY = 10, 0.05  # stop if MORE evaluations gain anything with a probability of at most UNLIKELY
@@ -137,10 +134,6 @@ class RunLedger(ABC):
     """The ledger of a run. What it says are `facts`, and first of all whether to stop."""
 
     nothing: ClassVar[str]  # what it says before the first value
-
-    def of_value(self, refusal: str) -> Ledger:
-        """Return the ledger of the single value; several objectives raise a ValueError with this text."""
-        raise ValueError(refusal)
 
     # Numbers
 

@@ -90,10 +90,6 @@ class Ledger(RunLedger):
     ends: tuple[int, ...] = ()  # for each value at the target, how many of all values there were with it
     nothing: ClassVar[str] = "no value has been told"
 
-    def of_value(self, refusal: str) -> Ledger:
-        """Return this ledger: it is that of the single value."""
-        return self
-
     @property
     def n(self) -> int:
         """The number of values."""
@@ -510,3 +506,10 @@ class Ledger(RunLedger):
     def __repr__(self) -> str:
         """Return the statistics that need no draws of the regret. `print(ledger)` says whether to stop."""
         return aligned([(fact.title, fact.statistics) for fact in (*self.run_facts(), *self._model_facts())])
+
+
+def of_value(ledger: RunLedger, refusal: str) -> Ledger:
+    """Return the ledger of a single value; that of several objectives raises a ValueError with this text."""
+    if not isinstance(ledger, Ledger):
+        raise ValueError(refusal)
+    return ledger
