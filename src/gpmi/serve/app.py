@@ -29,10 +29,11 @@ STATIC: dict[str, tuple[str, str]] = {
 
 
 async def static(request: Request) -> Response:
-    found = STATIC.get(request.path_params["name"])
-    if found is None:
+    name = request.path_params["name"]
+    if name not in STATIC:
         raise HTTPException(404)
-    return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
+    text, media_type = STATIC[name]
+    return Response(text, media_type=media_type, headers={"cache-control": "no-cache"})
 
 
 async def show_error(request: Request, error: Exception) -> Response:

@@ -58,17 +58,17 @@ class AppState:
     @asynccontextmanager
     async def form_lock(self, once: str) -> AsyncIterator[None]:
         """Handle forms with the same idempotency key one after the other, so that the second finds the redirect."""
-        own = asyncio.Lock()
-        lock = self._form_locks.setdefault(once, own) if once else own
+        new = asyncio.Lock()
+        lock = self._form_locks.setdefault(once, new) if once else new
         async with lock:
             yield
 
     async def session(self, slug: str) -> Session:
         """Return the session of a study. Raise a LookupError if there is no such study."""
-        found = await run_in_threadpool(self.catalogue.session, slug)
-        if found is None:
+        session = await run_in_threadpool(self.catalogue.session, slug)
+        if session is None:
             raise LookupError(f"There is no study {slug!r} here")
-        return found
+        return session
 
     async def session_or_only(self, slug: str | None) -> Session:
         """Return the session of a study; without a slug, that of the only study."""

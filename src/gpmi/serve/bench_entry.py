@@ -49,7 +49,9 @@ class BenchEntry:
         mine = {name: text for name, text in data.items() if _FIELD.fullmatch(name)}
         used = {int(name[len(prefix) :]): text for name, text in mine.items() if name.startswith(prefix)}
         shown = data.get(f"was-{number}", "").split("\t")
-        was = {int(index): text for index, _, text in (one.partition(":") for one in shown) if _INDEX.fullmatch(index)}
+        was = {
+            int(index): text for index, _, text in (part.partition(":") for part in shown) if _INDEX.fullmatch(index)
+        }
         files = re.split(r"[,;\n]", data.get(f"files-{number}", ""))
         names = tuple(name.strip() for name in files if name.strip())
         return BenchEntry(used, was, data.get(f"note-{number}", "").strip(), names, data.get(WHO, "").strip())
@@ -71,8 +73,8 @@ def typed_beside(data: Mapping[str, str]) -> dict[str, str]:
 
 def numbers_beside(data: Mapping[str, str]) -> list[int]:
     """Return the trials that have such fields, in their order."""
-    found = (_FIELD.fullmatch(name) for name in data)
-    return list(dict.fromkeys(int(one[1] or one[2]) for one in found if one is not None))
+    matches = (_FIELD.fullmatch(name) for name in data)
+    return list(dict.fromkeys(int(match[1] or match[2]) for match in matches if match is not None))
 
 
 # The values that were used
@@ -84,20 +86,20 @@ def used_point(session: Session, trial: Trial, entry: BenchEntry) -> Point | Non
     for index, typed in entry.used.items():
         if index >= len(session.fields) or not session.fields[index].varies:
             continue
-        one = session.fields[index]
-        now = entry.was.get(index, one.shown(trial.x))
+        parameter = session.fields[index]
+        now = entry.was.get(index, parameter.shown(trial.x))
         if typed.strip() == now or (now == INACTIVE and not typed.strip()):
             continue
         if not typed.strip():
-            raise ValueError(f"{one.name} is empty; give the value that was used, or {now} as suggested")
-        changed[index] = one.parse(typed)
+            raise ValueError(f"{parameter.name} is empty; give the value that was used, or {now} as suggested")
+        changed[index] = parameter.parse(typed)
     if not changed:
         return None
     for index in _summed_with(session, changed):  # as displayed, so that a person can make the sum fit
-        one = session.fields[index]
-        if index not in changed and one.of(trial.x) is not None:
-            changed[index] = one.parse(one.shown(trial.x))
-    values = {one.key: changed.get(i, one.of(trial.x)) for i, one in enumerate(session.fields)}
+        parameter = session.fields[index]
+        if index not in changed and parameter.of(trial.x) is not None:
+            changed[index] = parameter.parse(parameter.shown(trial.x))
+    values = {part.key: changed.get(i, part.of(trial.x)) for i, part in enumerate(session.fields)}
     _check_sums(session, values)
     named = isinstance(session.fields[0].key, str)
     point: Any = {key: value for key, value in values.items() if value is not None} if named else list(values.values())
@@ -109,21 +111,21 @@ def used_point(session: Session, trial: Trial, entry: BenchEntry) -> Point | Non
 def _sums(session: Session) -> list[tuple[str, Any, float, float]]:
     """Return the linear constraints: text, coefficients by parameter, lower and upper bound."""
     linear = session.space.constraints.linear if isinstance(session.space, Parameters) else ()
-    return [(one.text, np.asarray(one.coefficients), float(one.lower), float(one.upper)) for one in linear]
+    return [(rule.text, np.asarray(rule.coefficients), float(rule.lower), float(rule.upper)) for rule in linear]
 
 
 def _summed_with(session: Session, changed: Mapping[int, Any]) -> list[int]:
     """Return the parameters that share a sum of a fixed value with one that was changed."""
-    found: set[int] = set()
+    summed: set[int] = set()
     for _, coefficients, lower, upper in _sums(session):
         members = set(np.flatnonzero(coefficients).tolist())
         if lower == upper and members & changed.keys():
-            found |= members
-    return sorted(found)
+            summed |= members
+    return sorted(summed)
 
 
 def _check_sums(session: Session, values: Mapping[Any, Any]) -> None:
-    numbers = [values[one.key] for one in session.fields]
+    numbers = [values[parameter.key] for parameter in session.fields]
     for text, coefficients, lower, upper in _sums(session):
         members = np.flatnonzero(coefficients).tolist()
         if any(not isinstance(numbers[j], int | float) for j in members):
@@ -137,11 +139,11 @@ def _check_sums(session: Session, values: Mapping[Any, Any]) -> None:
 
 def used_words(typed: Mapping[str, str]) -> list[str]:
     """Return the values that were changed on the page of a trial, as they were typed."""
-    found = []
+    texts = []
     for number in numbers_beside(typed):
         entry = BenchEntry.of(typed, number)
-        found += [text for index, text in entry.used.items() if text.strip() != entry.was.get(index, text.strip())]
-    return found
+        texts += [text for index, text in entry.used.items() if text.strip() != entry.was.get(index, text.strip())]
+    return texts
 
 
 # The fold in a row
@@ -162,9 +164,9 @@ def entry_fold(
     number = trial.number
     controls: list[Child] = []
     if can_be_moved(trial):
-        shown = [(i, one) for i, one in enumerate(session.fields) if one.varies]
-        inputs = [] if in_row else [labelled(one.title, used_control(one, trial, i, typed)) for i, one in shown]
-        was = "\t".join(f"{i}:{one.shown(trial.x)}" for i, one in shown)
+        varied = [(i, part) for i, part in enumerate(session.fields) if part.varies]
+        inputs = [] if in_row else [labelled(part.title, used_control(part, trial, i, typed)) for i, part in varied]
+        was = "\t".join(f"{i}:{part.shown(trial.x)}" for i, part in varied)
         inputs.append(hidden(f"was-{number}", typed.get(f"was-{number}", was)))
         text = (
             "Change the values of the experiment to those that you really used."
@@ -190,15 +192,19 @@ def entry_fold(
     )  # fmt: skip
 
 
-def used_control(one: ParameterField, trial: Trial, index: int, typed: Mapping[str, str]) -> Markup:
+def used_control(parameter: ParameterField, trial: Trial, index: int, typed: Mapping[str, str]) -> Markup:
     """Return the control for the value of a parameter that was used, filled with the suggestion."""
-    name, now = f"used-{trial.number}-{index}", one.shown(trial.x)
-    value, label = typed.get(name, now), f"{one.title} that was used in trial {trial.number}"
-    if one.kind == "choice":
-        options = [(str(option), str(option)) for option in one.options]
+    name, now = f"used-{trial.number}-{index}", parameter.shown(trial.x)
+    value, label = typed.get(name, now), f"{parameter.title} that was used in trial {trial.number}"
+    if parameter.kind == "choice":
+        options = [(str(option), str(option)) for option in parameter.options]
         options = options if any(text == now for text, _ in options) else [("", INACTIVE), *options]
         return select(name, options, value, data_suggested=now, aria_label=label, class_="used")
-    limits = None if one.lo is None or one.hi is None else f"{one.format(one.lo)} to {one.format(one.hi)}"
+    limits = (
+        None
+        if parameter.lo is None or parameter.hi is None
+        else f"{parameter.format(parameter.lo)} to {parameter.format(parameter.hi)}"
+    )
     return tag("input", type="text", name=name, value=value, inputmode="decimal", data_suggested=now, title=limits,
                aria_label=label, class_="used")  # fmt: skip
 
@@ -227,17 +233,17 @@ def remember_name(response: Response, data: Mapping[str, str]) -> None:
 
 def remark_words(remarks: tuple[Annotation, ...]) -> str:
     """Return notes and files as text for a table."""
-    notes = [joined_words(one) for one in remarks if one.text or one.files]
+    notes = [joined_words(remark) for remark in remarks if remark.text or remark.files]
     return "; ".join(notes)
 
 
-def joined_words(one: Annotation) -> str:
+def joined_words(remark: Annotation) -> str:
     """Return one remark as text: who, the note, and the files."""
-    files = f"[{', '.join(one.files)}]" if one.files else ""
-    text = " ".join(part for part in (" ".join(one.text.split()), files) if part)
-    return f"{one.who}: {text}" if one.who else text
+    files = f"[{', '.join(remark.files)}]" if remark.files else ""
+    text = " ".join(part for part in (" ".join(remark.text.split()), files) if part)
+    return f"{remark.who}: {text}" if remark.who else text
 
 
 def people(remarks: tuple[Annotation, ...]) -> str:
     """Return who did something about a trial, each person once."""
-    return ", ".join(dict.fromkeys(one.who for one in remarks if one.who))
+    return ", ".join(dict.fromkeys(remark.who for remark in remarks if remark.who))

@@ -53,20 +53,20 @@ class Catalogue:
 
     def studies(self) -> list[StudyLocation]:
         """List the studies that exist now. Costs one short query for each file."""
-        found: list[tuple[str, str]] = []
+        places: list[tuple[str, str]] = []
         unreadable: list[str] = []
         for address in self._addresses():
             try:
-                found += [(address, name) for name in names_in(address)]
+                places += [(address, name) for name in names_in(address)]
             except StudyError as error:
                 if self.folder is None or isinstance(error, Unavailable):
                     raise
                 unreadable.append(str(error))  # one damaged file must not hide the others
         self.unreadable = tuple(unreadable)
         if self.name is not None:
-            found = [one for one in found if one[1] == self.name]
+            places = [(address, name) for address, name in places if name == self.name]
         slugs: dict[str, StudyLocation] = {}
-        for address, name in found:
+        for address, name in places:
             slug = self._slug(address, name)
             if slug in slugs:
                 slug = f"{slug}-{hashlib.sha256(f'{address} {name}'.encode()).hexdigest()[:8]}"
@@ -74,16 +74,16 @@ class Catalogue:
         return list(slugs.values())
 
     def find(self, slug: str) -> StudyLocation | None:
-        return next((one for one in self.studies() if one.slug == slug), None)
+        return next((location for location in self.studies() if location.slug == slug), None)
 
     def session(self, slug: str) -> Session | None:
         """Return the session of a study, opening it if needed; None if there is no such study."""
         with self._lock:
             if slug not in self._sessions:
-                found = self.find(slug)
-                if found is None:
+                location = self.find(slug)
+                if location is None:
                     return None
-                self._sessions[slug] = Session(found.address, found.name, found.title, slug)
+                self._sessions[slug] = Session(location.address, location.name, location.title, slug)
             return self._sessions[slug]
 
     def create(self, name: str, space: Any, **options: Any) -> StudyLocation:
@@ -92,12 +92,12 @@ class Catalogue:
         if not title:
             raise ValueError("The study has no name; give it one")
         with self._lock:
-            if any(title in (one.name, one.title) for one in self.studies()):
+            if any(title in (location.name, location.title) for location in self.studies()):
                 raise ValueError(f"There is already a study {title!r}; choose another name")
             address = self.address if self.folder is None else str(self._new_file(self.folder, title))
             with study(address, title, space=space, patience=DATABASE_TIMEOUT, **options):
                 pass
-            return next(one for one in self.studies() if one.name == title and one.address == address)
+            return next(new for new in self.studies() if (new.name, new.address) == (title, address))
 
     def close(self) -> None:
         for session in self._sessions.values():

@@ -145,7 +145,7 @@ def parse_table(
         if rows and all(_is_title(cell, behind.get(i, "")) for i, cell in zip(columns, rows[0], strict=True)):
             rows = rows[1:]
     else:
-        names = ", ".join(shortened(one, 40) for one in outputs)
+        names = ", ".join(shortened(output, 40) for output in outputs)
         raise ValueError(
             f"The columns are {width}, the outputs {len(outputs)}; copy a column for each of {names}, in this order, "
             "or write the names of the columns in the first line"
@@ -165,16 +165,16 @@ def parse_table(
 
 def _titles(row: Sequence[str], outputs: Sequence[str]) -> list[int] | None:
     """Return the index of the output of each column, TRIAL for their numbers; None if the row has no name of one."""
-    known = {"trial": TRIAL, "#": TRIAL, **{name.strip().casefold(): i for i, name in enumerate(outputs)}}
+    indices = {"trial": TRIAL, "#": TRIAL, **{name.strip().casefold(): i for i, name in enumerate(outputs)}}
     names = [cell.strip().casefold() for cell in row]
-    if not any(known.get(name, TRIAL) != TRIAL for name in names):
+    if not any(indices.get(name, TRIAL) != TRIAL for name in names):
         return None
     for cell, name in zip(row, names, strict=True):
-        if name not in known or names.count(name) > 1:
-            twice = "is there twice" if name in known else "is not an output"
-            others = ", ".join(shortened(one, 40) for one in outputs)
+        if name not in indices or names.count(name) > 1:
+            twice = "is there twice" if name in indices else "is not an output"
+            others = ", ".join(shortened(output, 40) for output in outputs)
             raise ValueError(f"The column {shortened(cell, 40)!r} {twice}; name the columns trial, {others}")
-    return [known[name] for name in names]
+    return [indices[name] for name in names]
 
 
 def _lines(pasted: str) -> list[str]:
@@ -186,7 +186,7 @@ def _lines(pasted: str) -> list[str]:
 
 def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int, list[str]]:
     """Return rows that begin with the number of a trial, by this number."""
-    found: dict[int, list[str]] = {}
+    by_number: dict[int, list[str]] = {}
     for i, row in enumerate(rows):
         number = row[0].strip().lstrip("#")
         if not re.fullmatch(r"[0-9]{1,9}", number):
@@ -197,10 +197,10 @@ def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int,
             )
         if int(number) not in numbers:
             raise ValueError(f"Line {i + 1} is about trial {int(number)}, which is not waiting for a result here")
-        if int(number) in found:
+        if int(number) in by_number:
             raise ValueError(f"Trial {int(number)} is in two lines; give each trial once")
-        found[int(number)] = row
-    return found
+        by_number[int(number)] = row
+    return by_number
 
 
 def _is_title(line: str, unit: str = "") -> bool:

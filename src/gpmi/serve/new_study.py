@@ -102,22 +102,22 @@ class Filled:
             return None
         return tag("span", sentence(self.problem), class_="problem", id="wrong-here")
 
-    def text(self, name: str, **more: Any) -> Markup:
+    def text(self, name: str, **attributes: Any) -> Markup:
         """Return a control for a line of text."""
-        return tag("input", type="text", name=name, value=self.get(name), **self.marks(name), **more)
+        return tag("input", type="text", name=name, value=self.get(name), **self.marks(name), **attributes)
 
-    def area(self, name: str, **more: Any) -> Markup:
+    def area(self, name: str, **attributes: Any) -> Markup:
         """Return a control for several lines of text."""
-        return tag("textarea", self.get(name), name=name, **self.marks(name), **more)
+        return tag("textarea", self.get(name), name=name, **self.marks(name), **attributes)
 
-    def tick(self, name: str, **more: Any) -> Markup:
+    def tick(self, name: str, **attributes: Any) -> Markup:
         """Return a box to tick."""
         checked = self.get(name) == "on" or None
-        return tag("input", type="checkbox", name=name, value="on", checked=checked, **self.marks(name), **more)
+        return tag("input", type="checkbox", name=name, value="on", checked=checked, **self.marks(name), **attributes)
 
-    def list(self, name: str, options: Sequence[tuple[str, str]], usual: str, **more: Any) -> Markup:
+    def list(self, name: str, options: Sequence[tuple[str, str]], usual: str, **attributes: Any) -> Markup:
         """Return a list to choose from."""
-        return select(name, options, self.get(name, usual), **self.marks(name), **more)
+        return select(name, options, self.get(name, usual), **self.marks(name), **attributes)
 
 
 def _common_fields(filled: Filled) -> Markup:
@@ -197,10 +197,10 @@ def _output_row(filled: Filled, i: int) -> Markup:
     }
     example, usual, number, unit = examples.get(i, ("", "max", "", ""))
 
-    def box(key: str, label: str, placeholder: str, **more: Any) -> Markup:
+    def box(key: str, label: str, placeholder: str, **attributes: Any) -> Markup:
         placeholder = f"e.g. {placeholder}" if placeholder else " "
         return filled.text(
-            f"output-{key}-{i}", aria_label=f"{label} of output {i + 1}", placeholder=placeholder, **more
+            f"output-{key}-{i}", aria_label=f"{label} of output {i + 1}", placeholder=placeholder, **attributes
         )
 
     kind = filled.list(f"output-kind-{i}", PURPOSES, usual, aria_label=f"Purpose of output {i + 1}")
@@ -259,7 +259,7 @@ def _parameter_row(filled: Filled, i: int) -> Markup:
     def box(key: str, title: str, placeholder: str, class_: str | None = None, hint: str = "") -> Markup:
         control = filled.text(f"{key}-{i}", aria_label=f"{title} of parameter {i + 1}",
                               placeholder=f"e.g. {placeholder}" if placeholder else None)  # fmt: skip
-        words = filled.words(*(f"{one}-{i}" for one in keys)) if key == "name" else None
+        words = filled.words(*(f"{part}-{i}" for part in keys)) if key == "name" else None
         return tag("td", control, words, data_label=title + hint, class_=class_)
 
     def tick(key: str, title: str, label: str) -> Markup:
@@ -325,7 +325,7 @@ def _rules_fields(filled: Filled) -> Markup:
             labelled("Seed: the same seed and the same results give the same suggestions", seed),
             filled.words("seed"),
             class_="more",
-            open=any(filled.get(one).strip() for one in rare) or None,
+            open=any(filled.get(name).strip() for name in rare) or None,
         ),
         class_="rules",
     )
@@ -395,7 +395,7 @@ def _column_row(i: int, name: str, values: Sequence[Any], typed: Mapping[str, st
         guess = "skip" if is_text else "result"
     numbers = [value for value in values if value is not None and not is_text]
     span = f"{min(numbers):g} to {max(numbers):g}" if numbers else "none"
-    first = ", ".join(shortened("–" if one is None else str(one), VALUE) for one in values[:PREVIEW])
+    first = ", ".join(shortened("–" if value is None else str(value), VALUE) for value in values[:PREVIEW])
     use = select(f"use-{i}", USES, typed.get(f"use-{i}", guess), aria_label=f"What to do with {name}")
     return tag(
         "tr",

@@ -263,9 +263,9 @@ def _query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema}
 
 
-def _post(summary: str, body: dict[str, Any], answer: dict[str, Any], more: dict[str, str]) -> dict[str, Any]:
+def _post(summary: str, body: dict[str, Any], answer: dict[str, Any], refusals: dict[str, str]) -> dict[str, Any]:
     strict = {**body, "additionalProperties": False}
-    errors = {**more, "413": "the request is too large", "415": "the request is not JSON"}
+    errors = {**refusals, "413": "the request is too large", "415": "the request is not JSON"}
     return {
         "post": {
             "summary": summary,
@@ -283,10 +283,10 @@ def _get(
     return {"get": {"summary": summary, "parameters": every, "responses": _responses(answer, {}, kind)}}
 
 
-def _responses(answer: dict[str, Any], more: dict[str, str], kind: str = JSON) -> dict[str, Any]:
+def _responses(answer: dict[str, Any], refusals: dict[str, str], kind: str = JSON) -> dict[str, Any]:
     error = {"$ref": "#/components/schemas/Error"}
-    found: dict[str, Any] = {"200": {"description": "done", "content": {kind: {"schema": answer}}}}
-    for status, text in {**ERRORS, **more}.items():
+    responses: dict[str, Any] = {"200": {"description": "done", "content": {kind: {"schema": answer}}}}
+    for status, text in {**ERRORS, **refusals}.items():
         schema = answer if status.startswith("2") else {"allOf": [error, ONE_TRIAL]} if status == "409" else error
-        found[status] = {"description": text, "content": {JSON: {"schema": schema}}}
-    return found
+        responses[status] = {"description": text, "content": {JSON: {"schema": schema}}}
+    return responses

@@ -46,10 +46,12 @@ def full_page(
     return HTMLResponse("<!DOCTYPE html>\n" + tag("html", head, content, lang="en"), status)
 
 
-def message_page(request: Request, text: str, *more: Child, title: str = "Not done", status: int = 400) -> HTMLResponse:
+def message_page(
+    request: Request, text: str, *below: Child, title: str = "Not done", status: int = 400
+) -> HTMLResponse:
     """Return a page with one message."""
     back = tag("p", tag("a", "Back to the studies", href="/"))
-    return full_page(request, title, tag("p", text, class_="lead"), *more, back, status=status)
+    return full_page(request, title, tag("p", text, class_="lead"), *below, back, status=status)
 
 
 def resend_page(request: Request, fields: Iterable[tuple[str, str]], reason: str, status: int) -> HTMLResponse:
@@ -71,8 +73,8 @@ def resend_page(request: Request, fields: Iterable[tuple[str, str]], reason: str
 
 def form(request: Request, action: str, *children: Child, **attributes: Any) -> Markup:
     """Return a form with the server's secret and an idempotency key, so that it is handled once."""
-    own = [hidden("csrf", state_of(request).access.form_secret), hidden("once", secrets.token_urlsafe(12))]
-    return tag("form", *own, *children, method="post", action=action, **attributes)
+    secret = [hidden("csrf", state_of(request).access.form_secret), hidden("once", secrets.token_urlsafe(12))]
+    return tag("form", *secret, *children, method="post", action=action, **attributes)
 
 
 def hidden(name: str, value: str) -> Markup:
@@ -84,9 +86,9 @@ def labelled(label: Child, control: Markup, hint: str | None = None, class_: str
     return tag("label", tag("span", label), control, tag("small", hint) if hint else None, class_=class_)
 
 
-def select(name: str, options: Iterable[tuple[str, str]], chosen: str = "", **more: Any) -> Markup:
+def select(name: str, options: Iterable[tuple[str, str]], chosen: str = "", **attributes: Any) -> Markup:
     inner = [tag("option", text, value=value, selected=value == chosen) for value, text in options]
-    return tag("select", inner, name=name, **more)
+    return tag("select", inner, name=name, **attributes)
 
 
 def notices(texts: Iterable[str], kind: str = "done") -> Markup | None:

@@ -94,7 +94,8 @@ class ParameterField:
         if not isinstance(value, float):
             return shortened(str(value), VALUE)
         if self.step is not None:
-            decimals = max(-Decimal(repr(one)).as_tuple().exponent for one in (self.step, self.lo or 0.0))  # type: ignore[operator]
+            ends = (Decimal(repr(number)) for number in (self.step, self.lo or 0.0))
+            decimals = max(-end.as_tuple().exponent for end in ends)  # type: ignore[operator]
             if decimals <= 9 and round(value, max(decimals, 0)) == value:
                 return f"{value:.{max(decimals, 0)}f}"
         if self.log or self.lo is None or self.hi is None or not value:
@@ -136,20 +137,20 @@ def fields_of(space: Space) -> tuple[ParameterField, ...]:
         return _with_mixtures(fields, space)
     assert isinstance(space, Candidates)
     keys = list(space.names or range(len(space.choices)))
-    found = []
+    columns = []
     for j, (key, choice) in enumerate(zip(keys, space.choices, strict=True)):
         if choice is not None:
-            found.append(ParameterField(key, _name(key), "choice", options=choice.options))
+            columns.append(ParameterField(key, _name(key), "choice", options=choice.options))
             continue
         column = [row[key] for row in space.table] if space.names else space.table[:, j].tolist()
         distinct = sorted(set(column))
         if len(distinct) <= MAX_OPTIONS:
-            found.append(ParameterField(key, _name(key), "choice", options=tuple(distinct)))
-        elif all(isinstance(one, int) for one in distinct):
-            found.append(ParameterField(key, _name(key), "whole", lo=distinct[0], hi=distinct[-1]))
+            columns.append(ParameterField(key, _name(key), "choice", options=tuple(distinct)))
+        elif all(isinstance(value, int) for value in distinct):
+            columns.append(ParameterField(key, _name(key), "whole", lo=distinct[0], hi=distinct[-1]))
         else:
-            found.append(ParameterField(key, _name(key), "number", lo=float(distinct[0]), hi=float(distinct[-1])))
-    return tuple(found)
+            columns.append(ParameterField(key, _name(key), "number", lo=float(distinct[0]), hi=float(distinct[-1])))
+    return tuple(columns)
 
 
 def _with_mixtures(fields: tuple[ParameterField, ...], space: Parameters) -> tuple[ParameterField, ...]:
@@ -160,7 +161,7 @@ def _with_mixtures(fields: tuple[ParameterField, ...], space: Parameters) -> tup
         if any(part.mixture is not None or part.kind != "number" for part in parts):
             continue
         ends = [end for part in parts for end in (part.lo, part.hi, part.step) if end is not None]
-        decimals = max(*(part.decimals for part in parts), *(_decimals(one) for one in (*ends, mixture.total)))
+        decimals = max(*(part.decimals for part in parts), *map(_decimals, (*ends, mixture.total)))
         if decimals <= MAX_DECIMALS:
             whole = ShownMixture(tuple(part.key for part in parts), mixture.total, decimals)
             by_name |= {part.name: replace(part, mixture=whole) for part in parts}

@@ -34,7 +34,7 @@ def sheet_body(session: Session, snapshot: StudySnapshot, wells: str) -> Markup:
         class_="together tools screen",
     )
     drawn: Child = (
-        [_plate(session, one) for one in plates_of(trials, wells)] if wells else _list(session, snapshot, trials)
+        [_plate(session, each) for each in plates_of(trials, wells)] if wells else _list(session, snapshot, trials)
     )
     blank = tag("span", class_="blank")
     return joined(tools, drawn, tag("p", "Done by: ", blank, " Date: ", blank, class_="signature"))
@@ -49,15 +49,15 @@ def plates_of(trials: Sequence[Trial], wells: str) -> list[Plate]:
 
 def sheet_csv(snapshot: StudySnapshot, wells: str) -> str:
     """Return the experiments that are waiting as CSV, with all digits; the wells of plates of 96 unless given."""
-    found = plates_of(snapshot.waiting, wells if wells in PLATES else "96") if snapshot.waiting else []
-    texts = [one.csv_text() for one in found]
+    plates = plates_of(snapshot.waiting, wells if wells in PLATES else "96") if snapshot.waiting else []
+    texts = [each.csv_text() for each in plates]
     return texts[0] + "".join(text.partition("\n")[2] for text in texts[1:]) if texts else ""
 
 
 def _list(session: Session, snapshot: StudySnapshot, trials: Sequence[Trial]) -> Markup:
     labels = any(trial.label is not None for trial in trials)
-    shown = [one.title for one in session.fields if one.varies]
-    head = ["Trial", *(["Row"] if labels else []), *shown, *(one.title for one in session.outputs), "Note"]
+    shown = [field.title for field in session.fields if field.varies]
+    head = ["Trial", *(["Row"] if labels else []), *shown, *(output.title for output in session.outputs), "Note"]
     rows = []
     for trial in trials:
         cells = [tag("td", text) for _, text in format_point(session.fields, trial.x)]
@@ -73,28 +73,29 @@ def _list(session: Session, snapshot: StudySnapshot, trials: Sequence[Trial]) ->
     return scrollable(caption, table)
 
 
-def _plate(session: Session, one: Plate) -> Markup:
+def _plate(session: Session, wells: Plate) -> Markup:
     """Return a plate as it lies on the bench."""
     fields = {field.name: field for field in session.fields}
 
-    def shown(own: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-        x: Any = {field.key: {**one.shared, **own}.get(name) for name, field in fields.items()}
+    def shown(settings: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        x: Any = {field.key: {**wells.shared, **settings}.get(name) for name, field in fields.items()}
         return [f"{name} {fields[name].shown(x) if name in fields else value}" for name, value in values.items()]
 
-    cells = dict(zip(one.wells, zip(one.numbers or (), one.own, strict=True), strict=True))
-    used = -(-len(one) // one.columns)
-    names = [well.rstrip("0123456789") for well in one.wells[:: one.columns]]
-    head = tag("tr", tag("td"), [tag("th", str(c + 1), scope="col") for c in range(one.columns)])
+    trials = dict(zip(wells.wells, zip(wells.numbers or (), wells.own, strict=True), strict=True))
+    used = -(-len(wells) // wells.columns)
+    names = [well.rstrip("0123456789") for well in wells.wells[:: wells.columns]]
+    head = tag("tr", tag("td"), [tag("th", str(c + 1), scope="col") for c in range(wells.columns)])
     rows = []
     for r in range(used):
         line = [tag("th", names[r], scope="row")]
-        for c in range(one.columns):
-            found = cells.get(f"{names[r]}{c + 1}")
-            texts = [] if found is None else shown(found[1], found[1])
-            inside = [] if found is None else [tag("b", f"#{found[0]}"), *(tag("div", text) for text in texts)]
+        for c in range(wells.columns):
+            inside: list[Markup] = []
+            if (well := f"{names[r]}{c + 1}") in trials:
+                number, settings = trials[well]
+                inside = [tag("b", f"#{number}"), *(tag("div", text) for text in shown(settings, settings))]
             line.append(tag("td", inside))
         rows.append(tag("tr", line))
-    shared = ", ".join(shown({}, one.shared))
-    caption = tag("caption", f"All wells: {shared}" if shared else f"{len(one)} wells")
+    shared = ", ".join(shown({}, wells.shared))
+    caption = tag("caption", f"All wells: {shared}" if shared else f"{len(wells)} wells")
     table = tag("table", caption, tag("thead", head), tag("tbody", rows), class_="print-plate")
     return scrollable("A plate", table)

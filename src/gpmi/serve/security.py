@@ -153,9 +153,9 @@ class AccessMiddleware:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = MutableHeaders(scope=message)
+                headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    own.setdefault(name, value)
+                    headers.setdefault(name, value)
             await send(message)
 
         limit = MAX_UPLOAD if scope["path"] == "/new/table" else MAX_BODY

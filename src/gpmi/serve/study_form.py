@@ -78,9 +78,9 @@ class Content:
 
     def append(self, key: str, value: Any, name: str) -> None:
         """Append a value to a list at the top."""
-        some = self.values.setdefault(key, [])
-        self.fields[key, len(some)] = name
-        some.append(value)
+        values = self.values.setdefault(key, [])
+        self.fields[key, len(values)] = name
+        values.append(value)
 
     def field_of(self, place: Place) -> str:
         """Return the field of a place, or of the nearest one around it."""
@@ -217,8 +217,8 @@ def _put_details(
 def output_rows(typed: Mapping[str, str]) -> list[int]:
     """Return the rows of outputs in which something was typed."""
     pattern = r"output-(?:name|number|within|unit|low|high|error)-(0|[1-9][0-9]?)"
-    found = {int(key[1]) for name, text in typed.items() if (key := re.fullmatch(pattern, name)) and text.strip()}
-    return sorted(found)
+    rows = {int(key[1]) for name, text in typed.items() if (key := re.fullmatch(pattern, name)) and text.strip()}
+    return sorted(rows)
 
 
 def _checked_name(name: str, what: str, field: str) -> str:
@@ -236,7 +236,7 @@ def _put_output(typed: Mapping[str, str], i: int, content: Content) -> None:
         _refuse(f"There are two outputs {shortened(name, VALUE)!r}; give each its own name", field)
     about, place = f"Output {shortened(name, VALUE)!r}: ", ("goals", name)
     kind = typed.get(f"output-kind-{i}", "")
-    number, within = (_number(typed, f"output-{one}-{i}", about) for one in ("number", "within"))
+    number, within = (_number(typed, f"output-{key}-{i}", about) for key in ("number", "within"))
     numbered, kinded = f"output-number-{i}", f"output-kind-{i}"
     if kind not in dict(PURPOSES):
         _refuse(f"{about}what it is for is missing; choose one of the list", kinded)
@@ -348,12 +348,12 @@ def _levels_of(typed: str) -> dict[str, float] | list[str]:
             raise ValueError(f"the cost {shortened(cost.strip(), VALUE)!r} has no level; write it as “coarse: 1”")
         if colon and not cost.strip():
             raise ValueError(f"the level {shortened(name.strip(), VALUE)!r} has no cost after its colon; give a number")
-        own = name.strip() if colon else part.strip()
-        if own in names:
-            raise ValueError(f"the level {shortened(own, VALUE)!r} is there twice; give each level once")
-        names.append(own)
+        level = name.strip() if colon else part.strip()
+        if level in names:
+            raise ValueError(f"the level {shortened(level, VALUE)!r} is there twice; give each level once")
+        names.append(level)
         if colon:
-            costs[own] = parse_number(cost)[0]
+            costs[level] = parse_number(cost)[0]
     if costs and len(costs) < len(names):
         raise ValueError("give the cost of every level, or of none")
     return costs or names
@@ -376,13 +376,13 @@ def _put_rules(typed: Mapping[str, str], content: Content) -> None:
     _put_features(typed, named, content)
     for line in _lines(typed, "conditions"):
         about = "“ligand only if metal = Pd”"
-        name, found, condition = line.partition(" only if ")
-        if not found or name.strip() not in named.values():
-            known = ", ".join(named.values())
+        name, only_if, condition = line.partition(" only if ")
+        if not only_if or name.strip() not in named.values():
+            names = ", ".join(named.values())
             _refuse(f"{shortened(line, VALUE)!r} does not begin with a parameter and “only if”; write it like {about}; "
-                    f"the parameters are {known}", "conditions")  # fmt: skip
+                    f"the parameters are {names}", "conditions")  # fmt: skip
         parent, text = _pair(condition, "conditions", about)
-        values = [_own_value(typed, named, parent, one, "conditions") for one in text.split(",") if one.strip()]
+        values = [_own_value(typed, named, parent, part, "conditions") for part in text.split(",") if part.strip()]
         content.put(("parameters", name.strip(), "when"), {parent: values}, "conditions")
 
 
@@ -427,7 +427,7 @@ def _lines(typed: Mapping[str, str], name: str) -> list[str]:
 def _put_mixture(typed: Mapping[str, str], named: Mapping[int, str], content: Content) -> None:
     """Put the sum of the parts that were ticked, and how many of them may be used."""
     parts = {i: name for i, name in named.items() if typed.get(f"part-{i}") == "on"}
-    total, most = (_number(typed, f"mixture-{one}", "The mixture: ") for one in ("sum", "most"))
+    total, most = (_number(typed, f"mixture-{key}", "The mixture: ") for key in ("sum", "most"))
     if not parts:
         if total is not None or most is not None:
             field = "mixture-sum" if total is not None else "mixture-most"
@@ -460,15 +460,15 @@ def _word(name: str) -> str:
 
 def _pair(text: str, field: str, example: str) -> tuple[str, str]:
     """Return a name and the text after its sign =."""
-    name, found, value = text.partition("=")
-    if not found or not name.strip() or not value.strip("= "):
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip("= "):
         _refuse(f"{shortened(text.strip(), VALUE)!r} is not a parameter with a value; write it like {example}", field)
     return name.strip(), value.strip("= ")
 
 
 def _own_value(typed: Mapping[str, str], named: Mapping[int, str], name: str, text: str, field: str) -> Any:
     """Return a value of a parameter from its text: a number, or an option."""
-    kinds = {own: typed.get(f"kind-{i}", "number") for i, own in named.items()}
+    kinds = {parameter: typed.get(f"kind-{i}", "number") for i, parameter in named.items()}
     if kinds.get(name) not in ("number", "whole"):
         return text.strip()
     with _at(field, f"{name}: "):
