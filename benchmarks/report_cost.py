@@ -23,7 +23,7 @@ import numpy as np
 
 import gpmi
 from gpmi import report
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 SIZES = ((100, 2), (300, 5), (1000, 10))
 PROMISED = (1000, 10, 20.0, 2e6)  # trials, dimensions, seconds, bytes
@@ -53,7 +53,7 @@ def made_up(n: int, d: int) -> gpmi.Optimizer:
 
 def measured(n: int, d: int) -> tuple[dict[str, float], float, int]:
     """Return the CPU seconds of each section and of the whole report, and its bytes."""
-    run = RunView.of(made_up(n, d))
+    run = view_of(made_up(n, d))
     seconds = {}
     for name in report.IDS:
         begin = time.process_time()

@@ -17,7 +17,7 @@ from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import bounded_improvement
 from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.trials.value_bounds import ValueBounds
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 SLACK = 1e-9  # of the width of the bounds: rounding
@@ -55,7 +55,7 @@ def assert_stated_within(opt: Optimizer) -> None:
         assert regret.simple.max() <= width * (1.0 + SLACK)
         assert np.abs(ledger.gain(10).draws).max() <= width * (1.0 + SLACK)
         assert 0.0 <= ledger.improvement <= width * (1.0 + SLACK)
-    view = RunView.of(opt)
+    view = view_of(opt)
     if view.believed is not None:
         assert_within(bounds, view.believed)
     rows = np.random.default_rng(0).random((50, opt.space.dim))
@@ -174,7 +174,7 @@ def test_no_statement_about_a_front_leaves_the_bounds(seed: int, n: int) -> None
         bounds = ValueBounds.of(name, OUTPUT_BOUNDS[name])
         for one in (*output.predict(rows), chosen.outputs[name]):
             assert_within(bounds, [one.mean - one.sd, one.mean, one.mean + one.sd])
-    for view in RunView.of(opt).each_output:
+    for view in view_of(opt).each_output:
         assert_within(ValueBounds.of("y", OUTPUT_BOUNDS[view.value_name]), view.bounds(rows, 3.0))
 
 
@@ -191,7 +191,7 @@ def test_what_the_bounds_imply_is_certain() -> None:
 
 def test_the_single_objective_of_goals_has_bounds() -> None:
     opt = of_goals(9, {"cost": "min", "ph": AtLeast(7.0)}, {"cost": (0.0, 1.0), "ph": (6.5, None)})
-    view = RunView.of(opt)
+    view = view_of(opt)
     assert_within(ValueBounds(0.0, 1.0), view.bounds(np.random.default_rng(0).random((20, 2)), 3.0))
     assert any("cost of trial" in one.message for one in opt.events)
 

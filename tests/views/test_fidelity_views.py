@@ -22,7 +22,7 @@ from gpmi.views.figures.contours import MapPlane
 from gpmi.views.figures.style import VERMILION
 from gpmi.views.html.curves import trial_curve
 from gpmi.views.pictures.convergence import best_so_far
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 COSTS = {"coarse": 1.0, "medium": 10.0, "1": 60.0}
 TWO = {"accuracy": "max", "seconds": "min"}
@@ -70,7 +70,7 @@ def labels(figure: Figure) -> list[str]:
 
 def test_only_values_at_the_target_count() -> None:
     opt = levels()
-    view = RunView.of(opt)
+    view = view_of(opt)
     assert {trial.x["mesh"] for trial in view.told} == {"1"} and len(view.told) < len(by_status(opt, "told"))
     assert view.best is not None and opt.best is not None and view.best.number == opt.best.number
     assert max(t.y or 0.0 for t in opt.trials if t.y is not None) > (view.best.y or 0.0)  # on a coarse mesh
@@ -82,13 +82,13 @@ def test_a_stopped_trial_is_an_evaluation_without_a_value() -> None:
     opt = steps()
     ended = sorted((t for t in opt.trials if t.status in ("told", "stopped")), key=lambda t: t.order or 0)
     values = [-np.inf if t.y is None else t.y for t in ended]
-    np.testing.assert_array_equal(best_so_far(RunView.of(opt)), [*accumulate(values, max)])
+    np.testing.assert_array_equal(best_so_far(view_of(opt)), [*accumulate(values, max)])
     assert by_status(opt, "stopped")
 
 
 def test_a_fidelity_is_no_axis_and_no_parameter_to_rank() -> None:
     for opt, names in ((steps(), ["rate", "width"]), (levels(), ["a", "b"])):
-        view = RunView.of(opt)
+        view = view_of(opt)
         assert [axis.name for axis in view.axes(5)] == names
         assert view.importances is None or [one.name for one in view.importances] == names
 
@@ -115,7 +115,7 @@ def test_parallel_coordinates_have_a_line_for_each_trial_at_the_target() -> None
     opt = levels()
     (ax,) = plots.parallel(opt).axes
     lines = ax.collections[0].get_paths()
-    assert len(lines) == len(RunView.of(opt).told)
+    assert len(lines) == len(view_of(opt).told)
     assert "mesh" not in [text.get_text() for text in ax.texts] + [one.get_text() for one in ax.get_xticklabels()]
 
 
@@ -135,7 +135,7 @@ def test_parallel_coordinates_have_a_line_for_each_trial_at_the_target() -> None
 )
 def test_every_picture_can_be_drawn_of_a_run_with_a_fidelity(name: str) -> None:
     for opt in (steps(), levels()):
-        if name in ("importances", "partial_dependence") and len(RunView.of(opt).told) < 9:
+        if name in ("importances", "partial_dependence") and len(view_of(opt).told) < 9:
             continue
         assert isinstance(getattr(plots, name)(opt), Figure)
 
@@ -169,7 +169,7 @@ def test_the_picture_of_curves_has_every_trial_and_the_best_is_thick() -> None:
 
 def test_a_curve_goes_on_as_the_model_believes() -> None:
     opt = steps()
-    view = RunView.of(opt)
+    view = view_of(opt)
     found = continued(view, curves_of(view))
     assert {one.kind for one, _ in found} == {"running", "stopped"}
     for one, ahead in found:
@@ -183,7 +183,7 @@ def test_a_curve_goes_on_as_the_model_believes() -> None:
 
 
 def test_a_band_of_a_run_that_minimises_is_not_upside_down() -> None:
-    view = RunView.of(stepwise(8, goal="min"))
+    view = view_of(stepwise(8, goal="min"))
     found = continued(view, curves_of(view))
     assert found
     for one, ahead in found:
@@ -201,7 +201,7 @@ def test_curves_are_drawn_before_any_trial_reached_the_target() -> None:
 
 
 def test_many_curves_and_long_ones_are_thinned_and_the_best_stays() -> None:
-    view = RunView.of(steps())
+    view = view_of(steps())
     best = view.best
     assert best is not None
     long = tuple(Report(i, float(i % 7), i) for i in range(1, 1001))
@@ -219,7 +219,7 @@ def test_a_trial_that_a_user_ends_earlier_does_not_count_as_one_that_reached_the
     for step in range(1, 21):
         opt.report(p, step, 5.0)
     assert opt.trials[-1].status == "told" and opt.best is not None and opt.best.y != 5.0
-    view = RunView.of(opt)
+    view = view_of(opt)
     assert view.best is not None and view.best.number == opt.best.number
     assert "ended before it, as planned (1)" in labels(plots.curves(opt))
     assert spending(view).row[-1] == 0.0 and np.isnan(spending(view).y[-1])
@@ -227,7 +227,7 @@ def test_a_trial_that_a_user_ends_earlier_does_not_count_as_one_that_reached_the
 
 
 def test_a_trial_that_does_not_count_has_no_curve() -> None:
-    view = RunView.of(steps())
+    view = view_of(steps())
     trials = tuple(replace(trial, status="retracted") for trial in view.trials)
     assert not curves_of(replace(view, trials=trials)) and curves_of(view)
 
@@ -256,7 +256,7 @@ def test_the_picture_of_one_trial_needs_no_model() -> None:
 
 def test_what_levels_cost_adds_up() -> None:
     opt = levels()
-    found = spending(RunView.of(opt))
+    found = spending(view_of(opt))
     told = sorted(by_status(opt, "told"), key=lambda t: t.order or 0)
     np.testing.assert_allclose(found.spent, [*accumulate(COSTS[t.x["mesh"]] for t in told)])
     assert [["coarse", "medium", "1"][int(row)] for row in found.row] == [t.x["mesh"] for t in told]
@@ -270,7 +270,7 @@ def test_steps_of_trials_side_by_side_are_spent_when_they_are_reported() -> None
     opt.ask(2)
     for trial, step in ((0, 1), (1, 1), (0, 2), (1, 2), (1, 3), (1, 4), (0, 4)):
         opt.report(trial, step, 1.0)
-    found = spending(RunView.of(opt))
+    found = spending(view_of(opt))
     np.testing.assert_allclose(found.spent, [50.0, 60.0])  # trial 1 ends while trial 0 is at step 2
     assert found.row.tolist() == [1.0, 1.0]
 
@@ -279,7 +279,7 @@ def test_learned_costs_are_times() -> None:
     opt = gpmi.Optimizer({"a": (0.0, 1.0), "mesh": gpmi.Fidelity(["coarse", "fine"])}, seed=0)
     opt.tell(opt.ask(fixed={"mesh": "fine"}), 1.0)
     took = replace(opt.trials[0], asked=100.0, ended=107.5)
-    view = replace(RunView.of(opt), trials=(took,))
+    view = replace(view_of(opt), trials=(took,))
     assert spending(view).spent.tolist() == [7.5]
     assert plots.cost(view).axes[0].get_xlabel() == "time spent, in seconds"
 

@@ -14,7 +14,7 @@ from chromium import EVIL, SCREENSHOTS, accessibility_problems, set_viewport
 
 import gpmi
 from gpmi import kernels
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 pytestmark = chromium.MARKS
 SPACE = {"heat": gpmi.Real(0.0, 1.0, unit="°C"), "time": (0.0, 1.0), "kind": ["a", EVIL]}
@@ -83,9 +83,7 @@ def test_a_slider_fades_what_it_excludes_and_shows_the_recipe_next_to_it(browser
     set_viewport(browser, 1400, False)
     browser.get(page.as_uri())
     front = {trial.number: trial for trial in run.front}
-    assert (
-        left(browser) == {*front} and int(recipe(browser).get_attribute("data-number")) == RunView.of(run).middle.number
-    )
+    assert left(browser) == {*front} and int(recipe(browser).get_attribute("data-number")) == view_of(run).middle.number
     values = np.array([trial.outputs["yield"] for trial in run.front])
     move(browser, 0, 0.5)
     limit = 0.5 * (values.min() + values.max())
@@ -137,7 +135,7 @@ def test_without_a_script_the_front_is_a_picture_with_one_recipe(page: Path, run
         set_viewport(plain, 1400, False)
         plain.get(page.as_uri())
         assert not [one for one in plain.find_elements("css selector", ".front-limit") if one.is_displayed()]
-        assert int(recipe(plain).get_attribute("data-number")) == RunView.of(run).middle.number
+        assert int(recipe(plain).get_attribute("data-number")) == view_of(run).middle.number
         points = plain.find_elements("css selector", "a.front-point")
         assert {one.get_dom_attribute("href") for one in points} == {f"#front-{t.number}" for t in run.front}
         assert len(plain.find_elements("css selector", "#front-table tbody tr")) == len(run.front)

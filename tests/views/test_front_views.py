@@ -23,11 +23,12 @@ from matplotlib.figure import Figure
 import gpmi
 from gpmi import kernels, plots, report
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.optimizer.strategy import Strategy
 from gpmi.policies.front import hypervolume
 from gpmi.views.figures.style import BLUE, VERMILION
 from gpmi.views.front_view import kind_of, staircase
 from gpmi.views.html.front import Recipe, trade_offs
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 SPACE = {"heat": gpmi.Real(0.0, 1.0, unit="°C"), "time": (0.0, 1.0)}
@@ -220,7 +221,7 @@ def test_parallel_coordinates_are_coloured_by_front_membership() -> None:
     shares = [float(segment[2, 1]) for segment in front.get_segments()]
     assert max(shares) == pytest.approx((best.outputs["yield"] - y.min()) / np.ptp(y))
     assert {*map(tuple, front.get_colors())} == {(*(int(BLUE[i : i + 2], 16) / 255 for i in (1, 3, 5)), 1.0)}
-    assert line(ax, f"trial {RunView.of(run).middle.number}").get_color() == VERMILION
+    assert line(ax, f"trial {view_of(run).middle.number}").get_color() == VERMILION
 
 
 @pytest.mark.parametrize("draw", [plots.front, plots.hypervolume])
@@ -254,7 +255,7 @@ def test_slices_have_a_row_for_each_output_in_its_own_units() -> None:
     run = two()
     drawn = panels(plots.slices(run))
     assert [ax.get_ylabel() for ax in drawn] == ["yield", "", "cost", "", "purity", ""]
-    middle = RunView.of(run).middle
+    middle = view_of(run).middle
     for i, name in enumerate(("yield", "cost", "purity")):
         heat = line(drawn[2 * i], r"posterior mean $\mu$")
         rows = np.array([run.space.encode({**middle.x, "heat": x}) for x in heat.get_xdata()])
@@ -272,7 +273,7 @@ def test_slices_have_a_row_for_each_output_in_its_own_units() -> None:
 
 def test_f_may_return_a_dict_of_outputs() -> None:
     heat, _ = panels(plots.slices(two(), react, output="cost"))
-    x, middle = line(heat, "$f$").get_xdata(), RunView.of(two()).middle
+    x, middle = line(heat, "$f$").get_xdata(), view_of(two()).middle
     np.testing.assert_allclose(line(heat, "$f$").get_ydata(), [react({**middle.x, "heat": one})["cost"] for one in x])
 
 
@@ -398,15 +399,15 @@ def test_every_figure_of_every_source_is_drawn_without_a_warning(tmp_path: Any) 
 
 def test_the_view_of_an_output_has_its_values_and_its_own_ledger() -> None:
     opt = several_outcomes(PLAIN)
-    view = RunView.of(opt)
-    assert view.ledger is None and isinstance(view.front_ledger, FrontLedger) and view.best is None
+    view = view_of(opt)
+    assert isinstance(view.ledger, FrontLedger) and view.best is None
     purity = view.of_output("purity")
     told = [trial for trial in opt.trials if "purity" in trial.outputs and trial.status == "told"]
     assert [trial.y for trial in purity.told] == [trial.outputs["purity"] for trial in told]
-    assert purity.ledger.n == len(told) < view.front_ledger.n
+    assert purity.ledger.n == len(told) < view.ledger.n
     assert view.of_output("cost").goal == "min" and purity.goal == "max"
     assert [one.output for one in view.each_output] == ["yield", "cost", "purity"]
-    alone = RunView.of(single())
+    alone = view_of(single())
     assert [one.output for one in alone.each_output] == ["yield", "purity", "cost", "size"]
     assert (
         alone.each_output[0] is alone
@@ -417,7 +418,7 @@ def test_the_view_of_an_output_has_its_values_and_its_own_ledger() -> None:
 
 def test_slices_of_all_outputs_go_through_a_trial_on_the_front() -> None:
     for run in (two(), three()):
-        view = RunView.of(run)
+        view = view_of(run)
         assert view.middle in run.front
         for one in view.each_output:
             np.testing.assert_array_equal(one.recommended_row, run.space.encode(view.middle.x))
@@ -427,10 +428,10 @@ def test_slices_of_all_outputs_go_through_a_trial_on_the_front() -> None:
 def test_the_trials_are_shown_although_the_model_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     opt = several_outcomes(PLAIN)
 
-    def fails(self: Any) -> None:
+    def fails(self: Any, log: Any) -> None:
         raise FloatingPointError("no way")
 
-    monkeypatch.setattr(gpmi.Optimizer, "models", property(fails))
+    monkeypatch.setattr(Strategy, "models", fails)
     html = report.page(opt)
     assert "the model failed: no way" in html and "could not be built" not in html
     found = {one.id for one in report.sections(opt)}
@@ -515,7 +516,7 @@ def test_every_point_of_the_front_has_its_values_a_link_a_tooltip_and_a_recipe()
     cards = page.of_class("front-recipe")
     assert {int(card["data-number"]) for card in cards} == on_front
     shown = [int(card["data-number"]) for card in cards if "hidden" not in card]  # without a script one recipe is shown
-    assert shown == [RunView.of(run).middle.number]
+    assert shown == [view_of(run).middle.number]
     first = run.front[0]
     assert f"Trial {first.number}: yield {first.outputs['yield']:.6g}, cost {first.outputs['cost']:.6g}" in page.text
     assert f"{first.x['heat']:.6g} °C" in page.text

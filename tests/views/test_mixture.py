@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi.views.html import sections
 from gpmi.views.html.mixture import part_above, triangle_paths
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 SPACE = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0), "t": (20.0, 90.0)}
 
@@ -53,7 +53,7 @@ def test_runs_without_a_mixture_have_no_triangle() -> None:
 
 
 def test_moves_along_the_mixture_are_inside_the_space() -> None:
-    run = RunView.of(made())
+    run = view_of(made())
     row = run.recommended_row
     assert row is not None
     for axis in run.axes(21):
@@ -106,7 +106,7 @@ def test_levels_are_painted_from_the_lowest_up_and_unknown_places_stay_empty() -
 
 
 def test_what_is_drawn_of_a_triangle_is_within_the_ranges() -> None:
-    run = RunView.of(made(a=(0.1, 0.6)))
+    run = view_of(made(a=(0.1, 0.6)))
     row = run.recommended_row
     assert row is not None
     rows = np.array([row, row, row, row])

@@ -19,7 +19,7 @@ from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.contours import contour_paths
 from gpmi.views.html.report import IDENTITY, study_in
 from gpmi.views.html.svg import Scale
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -251,7 +251,7 @@ def test_constant_columns_of_a_table_are_not_axes():
         for i in range(len(table)):
             opt.ask()
             opt.tell(opt.pending[-1], float(i))
-        assert [axis.name for axis in RunView.of(opt).axes(2)] == varied
+        assert [axis.name for axis in view_of(opt).axes(2)] == varied
         assert opt.ledger.unknown or [one.name for one in gpmi.importances(opt)] == varied
         assert "could not be built" not in report.page(opt)
 
@@ -384,7 +384,7 @@ def test_what_is_believed_at_the_recommended_point_comes_from_the_belief(goal, b
     for x in np.linspace(0.0, 1.0, 12):
         y = np.sin(9.0 * x) - (np.exp(9.0 * x) if bent else 0.0)
         opt.tell([x], y if goal == "max" else -y)
-    ledger, view, rng = opt.ledger, RunView.of(opt), np.random.default_rng(0)
+    ledger, view, rng = opt.ledger, view_of(opt), np.random.default_rng(0)
     assert ledger.model.warp.bends == bent and len(ledger.belief.posteriors) == 16
     moments = [one(ledger.model.recommended[None]) for one in ledger.belief.posteriors]
     drawn = np.concatenate([mu + np.sqrt(var) * rng.standard_normal(20_000) for mu, var in moments])
@@ -394,7 +394,7 @@ def test_what_is_believed_at_the_recommended_point_comes_from_the_belief(goal, b
 
 def test_with_too_few_values_the_report_says_how_many_it_takes():
     html = report.page(told(1.0, 3.0, 2.0))
-    assert RunView.of(told(1.0, 3.0, 2.0)).believed is None
+    assert view_of(told(1.0, 3.0, 2.0)).believed is None
     assert "What f is there is not known yet: it takes 12 values to say, and there are 3." in html
     assert "Which parameters matter is not known yet: it takes 12 values to say, and there are 3." in html
     assert "is believed to be" not in html and "could not be built" not in html

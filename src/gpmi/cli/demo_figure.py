@@ -23,7 +23,7 @@ from gpmi.views.figures.style import (
     star,
     style,
 )
-from gpmi.views.run_view import RunView
+from gpmi.views.reading import view_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def found_after(result: Result, function: Function) -> int | None:
     Values are those of the function, without noise.
     """
     return next(
-        (t for t, trial in RunView.of(result).numbered if function.maximum - function.f(trial.x) < NEAR),
+        (t for t, trial in view_of(result).numbered if function.maximum - function.f(trial.x) < NEAR),
         None,
     )
 
@@ -53,7 +53,7 @@ def story(result: Result, function: Function) -> Figure:
         _draw_maps([figure.add_subplot(grid[place]) for place in maps], result, function)
         best = figure.add_subplot(grid[1, :3])
         after = found_after(result, function)
-        gap = function.maximum - max(function.f(trial.x) for _, trial in RunView.of(result).numbered)
+        gap = function.maximum - max(function.f(trial.x) for _, trial in view_of(result).numbered)
         ending = f"{gap:.3g} below the maximum" if after is None else f"the maximum, after {after} evaluations"
         _draw_best(best, result, f"5. The best so far: {ending}", function)
         best.axhline(function.maximum, color=VERMILION, linewidth=1.0, linestyle=(0, (4, 2)), label="the maximum")
@@ -65,7 +65,7 @@ def story(result: Result, function: Function) -> Figure:
 def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    run = RunView.of(result)
+    (run,) = view_of(result).focus
     recommended = run.recommended_row
     assert recommended is not None
     plane = MapPlane.of(result.space)
@@ -159,10 +159,10 @@ def _draw_best(ax: Axes, result: Result, title: str, function: Function) -> None
     """
     from matplotlib.ticker import MaxNLocator
 
-    t, y = np.array([(t, trial.y) for t, trial in RunView.of(result).numbered], dtype=float).T
-    true = np.array([function.f(trial.x) for _, trial in RunView.of(result).numbered])
+    t, y = np.array([(t, trial.y) for t, trial in view_of(result).numbered], dtype=float).T
+    true = np.array([function.f(trial.x) for _, trial in view_of(result).numbered])
     best: Array = np.maximum.accumulate(true)
-    first = next((t for t, trial in RunView.of(result).numbered if trial.origin == "policy"), len(result.trials) + 1)
+    first = next((t for t, trial in view_of(result).numbered if trial.origin == "policy"), len(result.trials) + 1)
     floor = float(best[0] - 0.05 * (np.ptp(best) or 1.0))
     if first > 1:
         ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="first: spread out")

@@ -308,7 +308,7 @@ def report(
     """
     from gpmi.run.progress import lasting_console
     from gpmi.views.html import IDS, write
-    from gpmi.views.run_view import RunView
+    from gpmi.views.reading import view_of
 
     begun: list[str] = []
     with (
@@ -321,7 +321,7 @@ def report(
             status.update(f"writing the report, {len(begun)} of {len(IDS)}: {title}")
 
         path = _report_path(study, address, out)
-        run = RunView.of(study)
+        run = view_of(study)
         written, said = write(run, path, on_section=show), _advice(run)
     typer.echo(said, err=True)
     typer.echo(written)

@@ -25,6 +25,7 @@ from gpmi.views.front_view import pairs_of
 from gpmi.views.html import IDS, Section, page, sections
 from gpmi.views.html.convergence import progress
 from gpmi.views.html.markup import tag
+from gpmi.views.reading import view_of
 from gpmi.views.run_view import RunView
 
 LARGE = 300  # values. Up to here a suggestion takes 0.1 s and the interval about 1 s; measured once
@@ -88,13 +89,13 @@ class ChosenPoint:
 
 def summarise(source: Study) -> StudySummary:
     """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values nothing is drawn."""
-    view = RunView.of(source)
-    ledger = view.front_ledger or view.ledger or source.optimizer.ledger
-    if view.has_front:
-        middle = view.middle.number if view.middle is not None and len(view.front) > 1 else None
-        place: dict[str, Any] = {"front": tuple(trial.number for trial in view.front), "middle": middle}
-    else:
-        place = {"recommended": point_to_json(view.space, view.recommended) if ledger.n else None}
+    view = view_of(source)
+    ledger, recommended = view.ledger or source.optimizer.ledger, view.recommendation
+    place: dict[str, Any] = {
+        "recommended": None if recommended is None else point_to_json(view.space, recommended),
+        "front": view.on_front,
+        "middle": None if view.compromise is None else view.compromise.number,
+    }
     if ledger.n > DRAW_LIMIT:
         why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
         return StudySummary(ledger.n, unsaid(TOO_MANY, f"{why}; `gpmi report` has it"), **place)
@@ -103,8 +104,7 @@ def summarise(source: Study) -> StudySummary:
 
 def _bands_of(view: RunView) -> dict[tuple[str, str], tuple[Points, Points, Points]]:
     """Return where the front lies, for each pair of objectives for which it is known."""
-    pairs = [] if view.front_ledger is None else pairs_of(view.front_ledger.goals)
-    bands = {pair: view.front_bands(*pair) for pair in pairs}
+    bands = {pair: view.front_bands(*pair) for pair in pairs_of(view.goals)}
     return {pair: (b.low.tolist(), b.median.tolist(), b.high.tolist()) for pair, b in bands.items() if b is not None}
 
 
@@ -135,7 +135,7 @@ def draw_pictures(source: Study) -> list[Section]:
         return [Section("pictures-left-out", "Pictures", str(tag("p", text, class_="muted")))]
     if not told:
         return []
-    view = replace(RunView.of(source), called="the result")
+    view = replace(view_of(source), called="the result")
     pictures = sections(view, only=[name for name in IDS if name not in NOT_PICTURES])
     course = progress(view)
     return [Section("progress", "How it went", str(course)), *pictures] if course is not None else pictures

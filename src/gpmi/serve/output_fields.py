@@ -21,7 +21,7 @@ from gpmi.trials.outcomes import OUTPUTS
 from gpmi.trials.outputs import Outputs, Y
 from gpmi.trials.units import Units
 from gpmi.trials.value_bounds import OPEN, ValueBounds, outside
-from gpmi.views.html.trials import note
+from gpmi.views.trial_notes import note
 
 ON_FRONT = "on the front"  # what a table notes at a trial
 Cell = tuple[int, int]  # the number of a trial and the index of an output

@@ -14,7 +14,7 @@ from gpmi.trials import Trial
 from gpmi.trials.costs import cost_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.trial import Report
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 # Our choices, for figures and reports alike.
 MAX_CURVES = 300  # curves that are drawn: the best, those on the way, and an even selection of the others
@@ -72,13 +72,13 @@ def steps_of(run: RunView) -> FidelityColumn | None:
     return None if found is None or not found.fidelity.has_steps else found
 
 
-def value_of(report: Report, run: RunView) -> float:
+def value_of(report: Report, run: OutputView) -> float:
     """Return the value of a report in the view of one output; nan if it has none."""
-    y = report.y.get(run.output or "", np.nan) if isinstance(report.y, Mapping) else report.y
+    y = report.y.get(run.key, np.nan) if isinstance(report.y, Mapping) else report.y
     return float(y)
 
 
-def curves_of(run: RunView) -> list[DrawnCurve]:
+def curves_of(run: OutputView) -> list[DrawnCurve]:
     """Return the curves of a run in the order of the trials, without trials that do not count. O(n) values."""
     found, reached = list[DrawnCurve](), {trial.number for trial in at_target(run.trials, run.space)}
     for trial in run.trials:
@@ -93,7 +93,7 @@ def curves_of(run: RunView) -> list[DrawnCurve]:
     return found
 
 
-def drawn_curves(run: RunView) -> list[DrawnCurve]:
+def drawn_curves(run: OutputView) -> list[DrawnCurve]:
     """Return the curves to draw: at most about MAX_CURVES of them with MAX_POINTS values each."""
     found = curves_of(run)
     best = None if run.best is None else run.best.number
@@ -110,7 +110,7 @@ def _thinned(curve: DrawnCurve) -> DrawnCurve:
     return curve._replace(steps=curve.steps[at], y=curve.y[at])
 
 
-def continued(run: RunView, curves: list[DrawnCurve]) -> list[tuple[DrawnCurve, Continuation]]:
+def continued(run: OutputView, curves: list[DrawnCurve]) -> list[tuple[DrawnCurve, Continuation]]:
     """Return where the model believes stopped and running curves go on to; none without a model.
 
     They are at most MAX_CONTINUED of each kind, from the best to the worst last value.
@@ -127,7 +127,7 @@ def continued(run: RunView, curves: list[DrawnCurve]) -> list[tuple[DrawnCurve, 
     return [(one, _continuation(run, one, fidelity)) for one in found]
 
 
-def _continuation(run: RunView, curve: DrawnCurve, fidelity: FidelityColumn) -> Continuation:
+def _continuation(run: OutputView, curve: DrawnCurve, fidelity: FidelityColumn) -> Continuation:
     """Return mean and band of a curve from its end to the target: O(n^2) for each of AHEAD points."""
     from scipy.special import ndtri
 
@@ -165,13 +165,12 @@ def spending(run: RunView) -> CostTrace:
         if is_end:
             ended.append((spent, trial))
     reached = {trial.number for trial in run.told}
-    sign = 1.0 if run.goal == "max" else -1.0
     y = np.array([trial.y if trial.number in reached and trial.y is not None else np.nan for _, trial in ended])
     counts = np.array([trial.feasible for _, trial in ended], dtype=bool) & np.isfinite(y)
-    best = np.maximum.accumulate(np.where(counts, sign * y, -np.inf)) if len(y) else y
+    best = np.maximum.accumulate(np.where(counts, run.sign * y, -np.inf)) if len(y) else y
     return CostTrace(
         np.array([spent for spent, _ in ended]),
-        np.where(np.isfinite(best), sign * best, np.nan),
+        np.where(np.isfinite(best), run.sign * best, np.nan),
         y,
         np.array([_level(trial, fidelity) for _, trial in ended], dtype=float),
     )

@@ -7,7 +7,17 @@ it is computed from the `belief`, a mixture over draws of a learned prior. `gain
 bring. Behind the regret `maxima` draws max f, `region` draws what works, and `contexts` handles fixed coordinates.
 """
 
-from gpmi.analysis.ledger.facts import HEADING, QUESTION, Fact, Facts, LockIn, interval, share_missing, unsaid
+from gpmi.analysis.ledger.facts import (
+    HEADING,
+    QUESTION,
+    Fact,
+    Facts,
+    LockIn,
+    RunLedger,
+    interval,
+    share_missing,
+    unsaid,
+)
 from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.analysis.ledger.ledger import Ledger
@@ -25,6 +35,7 @@ __all__ = [
     "Ledger",
     "LockIn",
     "Regret",
+    "RunLedger",
     "Step",
     "credible_interval",
     "interval",

@@ -9,7 +9,7 @@ from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import CURVE, Axis
 from gpmi.space.axes import axes_of as plain_axes
 from gpmi.views.figures.style import without_math
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
     return plain_axes(space, points, names=formulas)
 
 
-def value_label(run: RunView, symbol: str = "y") -> str:
+def value_label(run: OutputView, symbol: str = "y") -> str:
     """Return the name of the values, or of the function, of a run: the output of a run with goals, else a symbol."""
     return f"${symbol}$" if run.output is None else without_math(shortened(run.output, NAME))
 

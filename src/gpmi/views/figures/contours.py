@@ -13,7 +13,7 @@ from gpmi.space.axes import CURVE, Axis
 from gpmi.views.figures.axes import axes_of, label_axis, value_label
 from gpmi.views.figures.slices import Function, centre_of, values_of
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ NUMBERED = 12  # the first queries, which are drawn with their number
 SHARES = np.array([0.08, 0.16, 0.24, 0.32, 0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.87, 0.93, 0.97, 0.99])
 
 
-def draw_map(ax: Axes, run: RunView, pair: tuple[int, int]) -> None:
+def draw_map(ax: Axes, run: OutputView, pair: tuple[int, int]) -> None:
     """Draw mu over two parameters, the others as recommended, with the queries and the recommended point."""
     recommended = run.recommended_row
     assert recommended is not None
@@ -40,7 +40,7 @@ def draw_map(ax: Axes, run: RunView, pair: tuple[int, int]) -> None:
     ax.plot(*plane.positions(recommended[None]), "*", **star())
 
 
-def draw_maps(panels: list[Axes], run: RunView, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
+def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
     """Draw f (if given), the queries, mu and sd, one in each panel. f and mu have the same colours.
 
     `pair` are the numbers of the two parameters among those that vary; the others are as recommended.
@@ -69,7 +69,7 @@ def draw_maps(panels: list[Axes], run: RunView, f: Function | None, pair: tuple[
         ax.plot(*plane.positions(recommended[None]), "*", **{**star(), **hollow})
 
 
-def _title(run: RunView, what: str) -> str:
+def _title(run: OutputView, what: str) -> str:
     """Return the title of a map, with the name of the output if it has one."""
     return what.capitalize() if run.output is None else f"{value_label(run)}: {what}"
 
@@ -149,7 +149,7 @@ class MapPlane:
         ax.set_title(title)
 
 
-def draw_queries(ax: Axes, run: RunView, plane: MapPlane, title: str, order_name: str = "") -> None:
+def draw_queries(ax: Axes, run: OutputView, plane: MapPlane, title: str, order_name: str = "") -> None:
     """Draw the queries, the later the darker: dots if the policy chose them, crosses otherwise."""
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.ticker import MaxNLocator

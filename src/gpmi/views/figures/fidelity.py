@@ -20,7 +20,7 @@ from gpmi.views.fidelity_view import (
 )
 from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, VERMILION, without_math
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, PartView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ ROWS = 0.3  # the part of a picture of the cost that the marks of the levels tak
 ROW = 0.065  # the part for each of them; our choice
 
 
-def draw_curves(ax: Axes, run: RunView) -> None:
+def draw_curves(ax: Axes, run: OutputView) -> None:
     """Draw every curve over its steps, and where those that have not reached the target are believed to go on to."""
     found, counts = drawn_curves(run), Counter(one.kind for one in curves_of(run))
     fidelity = run.space.fidelity
@@ -54,7 +54,7 @@ def draw_curves(ax: Axes, run: RunView) -> None:
             ax.plot(*ends.T, mark, linestyle="none", zorder=3, label=name, **how)
     for one in found:
         if one.trial.number == best:
-            name = "the best" if run.parent is not None else f"the best, trial {best}"
+            name = "the best" if isinstance(run, PartView) else f"the best, trial {best}"
             ax.plot(one.steps, one.y, color=VERMILION, linewidth=2.4, zorder=2.5, label=name)
     lines: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1.5}
     names: tuple[str | None, str | None] = "predicted", "80 % of the prediction"
@@ -70,7 +70,7 @@ def draw_curves(ax: Axes, run: RunView) -> None:
     ax.grid(True)
 
 
-def _kind_words(run: RunView, kind: Kind) -> str:
+def _kind_words(run: OutputView, kind: Kind) -> str:
     """Return what a mark means: for stopped curves also why, if they have one reason in common."""
     reasons = stop_reasons(run)
     if kind != "stopped" or len(reasons) != 1 or reasons[0][0] == "no reason given":
@@ -78,7 +78,7 @@ def _kind_words(run: RunView, kind: Kind) -> str:
     return without_math(f"stopped: {reasons[0][0]}")
 
 
-def draw_cost(ax: Axes, run: RunView) -> None:
+def draw_cost(ax: Axes, run: OutputView) -> None:
     """Draw the best value at the target against what was spent, and below it a mark for each measurement by level."""
     fidelity, found = run.space.fidelity, spending(run)
     assert fidelity is not None

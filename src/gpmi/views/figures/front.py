@@ -11,6 +11,7 @@ from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goal
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, PALE, legend_above, star, without_math
+from gpmi.views.front_run import FrontView
 from gpmi.views.front_view import (
     KINDS,
     Kind,
@@ -24,7 +25,6 @@ from gpmi.views.front_view import (
     title_of,
 )
 from gpmi.views.pictures.convergence import hypervolume
-from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ MARKS: dict[Kind, dict[str, Any]] = {
 }
 
 
-def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
+def draw_front(ax: Axes, run: FrontView, x: str, y: str) -> None:
     """Draw two objectives of all trials; with these two alone also the staircase of the front.
 
     The band is where the front of the two objectives lies, with probability 90 %. Dashed lines are the worst values
@@ -87,11 +87,11 @@ def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
             label = None
 
 
-def draw_hypervolume(ax: Axes, run: RunView, *, legend: bool = True) -> None:
+def draw_hypervolume(ax: Axes, run: FrontView, *, legend: bool = True) -> None:
     """Draw the hypervolume after each trial with all objectives, and how much is still to be had."""
     ledger = run.front_ledger
     assert ledger is not None
-    draw(ax, hypervolume(ledger, list(run.objectives)))
+    draw(ax, hypervolume(ledger))
     of = "the possible hypervolume" if legend else "it"
     share = f"At most {rough(100.0 * ledger.missing.share()[1], 2)} % of {of} is missing"
     ax.set_title(share if ledger.missing.known else "What is missing is not known yet", pad=20.0 if legend else None)

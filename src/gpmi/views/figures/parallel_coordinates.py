@@ -12,13 +12,14 @@ from gpmi._support.types import Array
 from gpmi.space.axes import Axis
 from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.style import BLACK, BLUE, LIGHT, VERMILION, without_math
-from gpmi.views.run_view import MAX_LINES, TOP_TRIALS, RunView
+from gpmi.views.front_run import FrontView
+from gpmi.views.run_view import MAX_LINES, TOP_TRIALS, OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_parallel(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
+def draw_parallel(ax: Axes, run: OutputView, axes: Sequence[Axis]) -> None:
     """Draw each trial as a line through its parameters and its value; the better the value, the darker."""
     from matplotlib.collections import LineCollection
 
@@ -42,7 +43,7 @@ def draw_parallel(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
     ax.set_title(f"Each trial is a line; the {'largest' if run.goal == 'max' else 'smallest'} {y_name} is vermilion")
 
 
-def draw_parallel_front(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
+def draw_parallel_front(ax: Axes, run: FrontView, axes: Sequence[Axis]) -> None:
     """Draw each trial as a line through its parameters and its outputs; those on the front are blue.
 
     A line has a gap at an output that is missing. The vermilion one is the trial in the middle of the front.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -34,17 +35,22 @@ from gpmi.views.figures.slices import Function, draw_curve, draw_observations, d
 from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
+from gpmi.views.front_run import FrontView
 from gpmi.views.front_view import complete, pairs_of
+from gpmi.views.model_view import bounds_of
 from gpmi.views.pictures import calibration as calibration_pictures
 from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
-from gpmi.views.run_view import RunView, bounds_of
+from gpmi.views.reading import view_of
+from gpmi.views.run_view import OutputView, PartView, RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
 Source: TypeAlias = Any  # a Result, an Optimizer or a Study
+FAILED = "source has no model, because it failed; an event of the result says why"
 
 
 def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | None = None, name: str = "$x$") -> Figure:
@@ -114,10 +120,10 @@ def hypervolume(source: Source, *, ax: Axes | None = None) -> Figure:
     would have in addition.
     """
     view = _front_view(source)
-    if view.front_ledger is None:
-        raise ValueError("source has no model, because it failed; an event of the result says why")
-    if view.front_ledger.reference is None:
-        why = f"not known yet: {view.front_ledger.reference_words}"
+    if view.ledger is None:
+        raise ValueError(FAILED)
+    if view.ledger.reference is None:
+        why = f"not known yet: {view.ledger.reference_words}"
         raise ValueError(f"the reference of the hypervolume is {why}")
     with style():
         ax = ax or new_figure(6.4, 3.8).add_subplot()
@@ -231,24 +237,22 @@ def cost(source: Source, *, output: str | None = None, ax: Axes | None = None) -
     return figure_of(panels[0])
 
 
-def _fidelity_views(source: Any, output: str | None, *, steps: bool) -> list[RunView]:
+def _fidelity_views(source: Any, output: str | None, *, steps: bool) -> Sequence[OutputView]:
     """Return the outputs to draw of a run with a fidelity. Raise a ValueError if there is nothing to draw.
 
     With `steps` they are those with a curve, also while no trial has reached the target. Otherwise they are objectives.
     """
-    view = RunView.of(source)
+    view = view_of(source)
     fidelity = view.space.fidelity
     if fidelity is None:
         raise ValueError('the space of source has no fidelity; it takes one such as "epoch": gpmi.Fidelity(1, 52)')
     if steps and not fidelity.fidelity.has_steps:
         raise ValueError(f"{fidelity.name} has levels, so there are no curves; draw cost(run)")
-    if output is not None or not view.has_front:
-        views = _views(source, output) if output is not None else [view]
-    else:
-        views = [one for one in view.each_output if steps or one.output in view.objectives]
-    if not steps and not any(one.told for one in views):
+    default = view.focus if steps else view.objective_views
+    views = default if output is None else _views(source, output)
+    if not steps and not any(view.told for view in views):
         raise ValueError(f"no trial has reached {fidelity.name} {fidelity.fidelity.target}, so there is no value yet")
-    if steps and not any(curves_of(one) for one in views):
+    if steps and not any(map(curves_of, views)):
         raise ValueError("source has no curve, so there is nothing to draw; report a step first")
     return views
 
@@ -318,10 +322,13 @@ def parallel(source: Source, *, ax: Axes | None = None) -> Figure:
     """
     view = _view(source, model=False)
     axes = axes_of(view.space)
-    count = len(axes) + (len(view.goals.named) if view.has_front else 1)
+    count = len(axes) + len(view.columns)
     with style():
         ax = ax or new_figure(max(6.4, 1.05 * count), 3.8).add_subplot()
-        (draw_parallel_front if view.has_front else draw_parallel)(ax, view, axes)
+        if isinstance(view, FrontView):
+            draw_parallel_front(ax, view, axes)
+        elif isinstance(view, OutputView):
+            draw_parallel(ax, view, axes)
     return figure_of(ax)
 
 
@@ -393,9 +400,17 @@ def run(source: Source, f: Function | None = None, *, output: str | None = None)
     f is evaluated at every point that is drawn. With several objectives it is the front, the hypervolume and the values
     of each output; with `output`, the model of that output and its values.
     """
-    if output is None and (several := _view(source, model=False)).has_front:
-        return _draw_run(several)
-    (view,) = _views(source, output)
+    return _draw_run(_asked(source, output), f)
+
+
+@singledispatch
+def _draw_run(view: RunView, f: Function | None) -> Figure:
+    raise NotImplementedError
+
+
+@_draw_run.register(OutputView)
+def _(view: OutputView, f: Function | None) -> Figure:
+    """Draw the model at the end of a run, and how the run went."""
     count = len(axes_of(view.space))
     panels = {1: 1, 2: 3 if f is None else 4}.get(count, count)
     columns = min(panels, 4)
@@ -404,25 +419,29 @@ def run(source: Source, f: Function | None = None, *, output: str | None = None)
         figure = new_figure(12.6, 2.8 * rows + 2.6)
         grid = figure.add_gridspec(2, 1, height_ratios=[2.8 * rows, 2.3])
         _draw_model(add_panels(figure, grid[0].subgridspec(rows, columns), panels), view, _part(f, view), count)
-        if view.parent is None:
-            draw_traces(add_panels(figure, grid[1].subgridspec(1, 3), 3), view)
-        else:
-            assert view.output is not None
-            panel = figure.add_subplot(grid[1])
-            draw(panel, convergence_pictures.values(_as_shown(view.parent, view.output)))
-            legend_above(panel)
+        _draw_course(view, figure, grid[1])
     return figure
 
 
-def _as_shown(view: RunView, name: str) -> RunView:
-    """Return the view of an output as its values are drawn: one with a target as the distance from it."""
-    return view.of_objective(name) if name in view.objectives else view.of_output(name)
+@singledispatch
+def _draw_course(view: OutputView, figure: Figure, place: SubplotSpec) -> None:
+    """Draw how a run went."""
+    draw_traces(add_panels(figure, place.subgridspec(1, 3), 3), view)
 
 
-def _draw_run(view: RunView) -> Figure:
+@_draw_course.register(PartView)
+def _(view: PartView, figure: Figure, place: SubplotSpec) -> None:
+    """Draw the values of one output."""
+    panel = figure.add_subplot(place)
+    draw(panel, convergence_pictures.values(view.as_shown))
+    legend_above(panel)
+
+
+@_draw_run.register(FrontView)
+def _(view: FrontView, f: Function | None) -> Figure:
     """Draw the front, the hypervolume and the values of each output of a run with several objectives."""
-    pairs, outputs = pairs_of(view.goals)[:3], view.output_names or tuple(view.objectives)
-    has_volume = view.front_ledger is not None and view.front_ledger.reference is not None
+    pairs, outputs = pairs_of(view.goals)[:3], view.series or tuple(map(view.of_objective, view.objectives))
+    has_volume = view.ledger is not None and view.ledger.reference is not None
     with style():
         figure = new_figure(12.6, 6.2)
         grid = figure.add_gridspec(2, 1, height_ratios=[3.6, 2.3])
@@ -432,8 +451,8 @@ def _draw_run(view: RunView) -> Figure:
         if has_volume:
             draw_hypervolume(above[-1], view, legend=False)
         below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))
-        for ax, name in zip(below, outputs, strict=True):
-            draw(ax, convergence_pictures.values(_as_shown(view, name)))
+        for ax, output in zip(below, outputs, strict=True):
+            draw(ax, convergence_pictures.values(output))
         _add_legend([*above, *below], None, 7)
     return figure
 
@@ -445,9 +464,17 @@ def ledger(source: Source, f: Function | None = None, *, output: str | None = No
     The interval is computed at most at 8 moments, each under the model of that moment. With several objectives it is
     the hypervolume and the residuals of each output; with `output`, the model of that output and its residuals.
     """
-    if output is None and (several := _view(source, model=False)).has_front:
-        return _draw_front_ledger(several)
-    (view,) = _views(source, output)
+    return _draw_ledger(_asked(source, output), f)
+
+
+@singledispatch
+def _draw_ledger(view: RunView, f: Function | None) -> Figure:
+    raise NotImplementedError
+
+
+@_draw_ledger.register(OutputView)
+def _(view: OutputView, f: Function | None) -> Figure:
+    """Draw the model of one or two parameters, and what the ledger knows."""
     count = len(axes_of(view.space))
     panels = {1: 1, 2: 3 if f is None else 4}.get(count, 0)
     with style():
@@ -455,44 +482,54 @@ def ledger(source: Source, f: Function | None = None, *, output: str | None = No
         grid = figure.add_gridspec(2, 1, height_ratios=[2.8, 2.5]) if panels else figure.add_gridspec(1, 1)
         if panels:
             _draw_model(add_panels(figure, grid[0].subgridspec(1, panels), panels), view, _part(f, view), count)
-        if view.parent is None:
-            *traces, last = add_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4)
-            draw_ledger(traces, view)
-            _draw_residuals(last, view)
-        else:
-            _draw_residuals(figure.add_subplot(grid[grid.nrows - 1]), view)
+        _draw_numbers(view, figure, grid[grid.nrows - 1])
     return figure
 
 
-def _draw_front_ledger(view: RunView) -> Figure:
+@singledispatch
+def _draw_numbers(view: OutputView, figure: Figure, place: SubplotSpec) -> None:
+    """Draw what the ledger of a run knows."""
+    *traces, last = add_panels(figure, place.subgridspec(1, 4), 4)
+    draw_ledger(traces, view)
+    _draw_residuals(last, view)
+
+
+@_draw_numbers.register(PartView)
+def _(view: PartView, figure: Figure, place: SubplotSpec) -> None:
+    """Draw the residuals of one output."""
+    _draw_residuals(figure.add_subplot(place), view)
+
+
+@_draw_ledger.register(FrontView)
+def _(view: FrontView, f: Function | None) -> Figure:
     """Draw the hypervolume and the residuals of each output of a run with several objectives."""
-    if view.front_ledger is None:
-        raise ValueError("source has no model, because it failed; an event of the result says why")
-    has_volume = view.front_ledger.reference is not None
+    if view.ledger is None:
+        raise ValueError(FAILED)
+    has_volume = view.ledger.reference is not None
     with style():
         figure = new_figure(12.6, 3.0)
         count = len(view.each_output) + has_volume
         panels = add_panels(figure, figure.add_gridspec(1, count), count)
         if has_volume:
             draw_hypervolume(panels[0], view, legend=False)
-        for ax, one in zip(panels[has_volume:], view.each_output, strict=True):
-            _draw_residuals(ax, one)
+        for ax, part in zip(panels[has_volume:], view.each_output, strict=True):
+            _draw_residuals(ax, part)
     return figure
 
 
-def _draw_residuals(ax: Axes, view: RunView) -> None:
+def _draw_residuals(ax: Axes, view: OutputView) -> None:
     assert view.ledger is not None
     draw(ax, calibration_pictures.residuals(view.ledger))
     ax.set_title(_verdict(view))
 
 
-def _verdict(view: RunView) -> str:
+def _verdict(view: OutputView) -> str:
     assert view.ledger is not None
     name = "Residuals / sd" if view.output is None else f"Residuals of {value_label(view)} / sd"
     return f"{name}: {view.ledger.calibration.verdict}"
 
 
-def _draw_model(panels: list[Axes], view: RunView, f: Function | None, count: int) -> None:
+def _draw_model(panels: list[Axes], view: OutputView, f: Function | None, count: int) -> None:
     """Draw maps of two parameters, or slices along any other number. f is left out if it may not be defined there."""
     if count == 2:
         draw_maps(panels, view, f)
@@ -502,49 +539,53 @@ def _draw_model(panels: list[Axes], view: RunView, f: Function | None, count: in
 
 def _view(source: Any, *, model: bool = True) -> RunView:
     """Return the run to draw. Raise a ValueError if nothing was observed, or if a model is needed but failed."""
-    view = RunView.of(source)
+    view = view_of(source)
     if not view.told:
         raise ValueError("source has no observation, so there is nothing to draw; evaluate at least one point")
     if model and view.ledger is None and not view.output_names:
-        raise ValueError("source has no model, because it failed; an event of the result says why")
+        raise ValueError(FAILED)
     return view
 
 
-def _views(source: Any, output: str | None) -> list[RunView]:
+def _views(source: Any, output: str | None) -> Sequence[OutputView]:
     """Return the outputs to draw: the one that is named, a single objective, or all of them if there are several."""
     view = _view(source)
-    if output is not None:
-        if not view.goals.named:
-            raise ValueError(f"output is {output!r}, but the run has no goals; leave out output")
-        name = view.goals.checked_name(output)
-        if name not in view.output_names:
-            raise ValueError(f"{name} has no value yet, so there is nothing to draw; tell some first")
-        return [view.of_output(name)]
-    if not view.has_front:
-        return [view]
-    objectives = [name for name in view.objectives if name in view.output_names]
-    return [view.of_output(objectives[0])] if len(view.objectives) == 1 and objectives else list(view.each_output)
+    return view.focus if output is None else (_named(view, output),)
 
 
-def _front_view(source: Any) -> RunView:
+def _named(view: RunView, output: str) -> OutputView:
+    """Return an output. Raise a ValueError if it has no values."""
+    name = view.checked_output(output)
+    if name not in view.output_names:
+        raise ValueError(f"{name} has no value yet, so there is nothing to draw; tell some first")
+    return view.of_output(name)
+
+
+def _asked(source: Any, output: str | None) -> RunView:
+    """Return the run to draw as a whole, or one output of it."""
+    view = _view(source, model=output is not None)
+    return view if output is None else _named(view, output)
+
+
+def _front_view(source: Any) -> FrontView:
     """Return a run with several objectives. Raise a ValueError if it has none."""
     view = _view(source, model=False)
-    if view.has_front and view.goals.named and not complete(view.told, view.goals):
+    view.check_front()
+    assert isinstance(view, FrontView)
+    measured = complete(view.told, view.goals)
+    if not measured:
         raise ValueError("no trial has all objectives yet, so there is no front to draw; tell the other outputs")
-    if not view.has_front:
-        remedy = 'it takes goals={"yield": "max", "cost": "min"}; convergence(run) draws one objective'
-        raise ValueError(f"source has one objective, so it has no front; {remedy}")
     return view
 
 
-def _only(views: list[RunView]) -> RunView:
+def _only(views: Sequence[OutputView]) -> OutputView:
     if len(views) > 1:
-        names = ", ".join(repr(view.output) for view in views)
+        names = ", ".join(repr(view.key) for view in views)
         raise ValueError(f'ax is given for {len(views)} outputs; give output="...", one of {names}, or leave ax out')
     return views[0]
 
 
-def _ax_of(ax: Axes, views: list[RunView]) -> Axes:
+def _ax_of(ax: Axes, views: Sequence[OutputView]) -> Axes:
     """Return the axes for a single output. Raise a ValueError if there are several."""
     _only(views)
     return ax
@@ -568,32 +609,32 @@ def _add_legend(panels: Sequence[Axes], ax: Axes | None, columns: int) -> None:
 
 def _all_labels(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:
     """Return the handles and labels of the legends of all panels, each label once."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for ax in panels:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return list(found.values()), list(found)
+            handles.setdefault(label, handle)
+    return list(handles.values()), list(handles)
 
 
-def _part(f: Function | None, view: RunView) -> Function | None:
+def _part(f: Function | None, view: OutputView) -> Function | None:
     """Return the function of one output, where f returns a dict of them."""
-    if f is None or not view.goals.named or not callable(f):
+    if f is None or not callable(f):
         return f
     whole: Callable[[Any], Any] = f
 
-    def own(x: Any) -> Any:
+    def part(x: Any) -> Any:
         y = whole(x)
-        return y.get(view.output, np.nan) if isinstance(y, Mapping) else y
+        return y.get(view.key, np.nan) if isinstance(y, Mapping) else y
 
-    return own
+    return part
 
 
-def _importances(view: RunView) -> Importances:
+def _importances(view: OutputView) -> Importances:
     """Return the Sobol indices of a run. Raise a ValueError if there are too few values to say."""
     return importances_of(view) if view.importances is None else view.importances
 
 
-def _known(views: list[RunView]) -> list[RunView]:
+def _known(views: Sequence[OutputView]) -> Sequence[OutputView]:
     """Return the views whose Sobol indices are known; the first one if none is, for its error."""
     return [view for view in views if view.importances is not None] or views[:1]
 
@@ -609,7 +650,7 @@ def _number(space: Space, param: str | int) -> int:
     raise ValueError(f"params has {param!r}; the parameters that vary are {', '.join(axis.name for axis in varied)}")
 
 
-def _pair(views: list[RunView], params: Any) -> tuple[int, int]:
+def _pair(views: Sequence[OutputView], params: Any) -> tuple[int, int]:
     """Return the numbers of two parameters: those in `params`, or the two that matter most, for all views together."""
     view = views[0]
     count = len(axes_of(view.space, 2))
@@ -621,8 +662,8 @@ def _pair(views: list[RunView], params: Any) -> tuple[int, int]:
         if isinstance(params, str) or len(params) != 2 or params[0] == params[1]:
             raise ValueError(f"params is {params!r}; give the names of two parameters")
         return _number(view.space, params[0]), _number(view.space, params[1])
-    found = None if count == 2 else [[one.total for one in own.importances] for own in views if own.importances]
-    if not found:
+    totals = None if count == 2 else [[index.total for index in view.importances] for view in views if view.importances]
+    if not totals:
         return 0, 1
-    first, second = sorted(int(i) for i in np.argsort(-np.mean(found, axis=0), kind="stable")[:2])
+    first, second = sorted(int(i) for i in np.argsort(-np.mean(totals, axis=0), kind="stable")[:2])
     return first, second

@@ -14,7 +14,7 @@ from gpmi.space.axes import Axis
 from gpmi.views.figures.axes import axes_of, label_axis, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, star
 from gpmi.views.front_view import measured_levels
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def draw_observations(ax: Axes, at: Array, y: Array) -> None:
     ax.plot(at, y, "x", label="observations", **how)
 
 
-def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend: bool = True) -> None:
+def draw_slices(panels: list[Axes], run: OutputView, f: Function | None, *, legend: bool = True) -> None:
     """Draw a curve through the recommended point for each parameter, all on the same scale of y.
 
     With a single parameter the observations are drawn. With several, an observation does not lie in the slice, so only
@@ -89,11 +89,10 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend:
     figure.legend(*panels[0].get_legend_handles_labels(), ncols=5, loc="outside upper left")
 
 
-def draw_levels(panels: list[Axes], run: RunView) -> None:
+def draw_levels(panels: list[Axes], run: OutputView) -> None:
     """Draw the limit of an output, or what is acceptable and its target, unless that is far from all that is drawn."""
-    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     lo, hi = panels[0].get_ylim()
-    for value, what in measured_levels(goal):
+    for value, what in measured_levels(run.goals[run.key]):
         if 2.0 * lo - hi <= value <= 2.0 * hi - lo:
             for ax in panels:
                 form = "solid" if what == "target" else (0, (5, 3))

@@ -12,7 +12,7 @@ from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.contours import levels_of
 from gpmi.views.figures.slices import centre_of
 from gpmi.views.figures.style import BLACK, colour_bar, star, without_math
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ SIDES = 60  # small triangles along a side; our choice
 CORNERS = np.array([[0.5, np.sqrt(3.0) / 2.0], [0.0, 0.0], [1.0, 0.0]])
 
 
-def draw_ternary(ax: Axes, run: RunView, triangle: Triangle) -> None:
+def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
     """Draw mu over three components, everything else as recommended, with the queries and the recommended point."""
     from matplotlib.colors import BoundaryNorm
     from matplotlib.tri import Triangulation

@@ -8,14 +8,15 @@ import numpy as np
 
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.style import AREAS, BLUE, GREY, legend_above
+from gpmi.views.model_view import WIDE_RANGE
 from gpmi.views.pictures.convergence import regret, values
-from gpmi.views.run_view import WIDE_RANGE, RunView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_traces(panels: list[Axes], run: RunView) -> None:
+def draw_traces(panels: list[Axes], run: OutputView) -> None:
     """Draw the best value, phi_t(x_t) (the deviation, for a policy without phi) and gamma_hat at each evaluation."""
     chosen = [(t, trial) for t, trial in run.numbered if trial.origin == "policy"]
     phi = [(t, trial.phi) for t, trial in chosen if trial.phi is not None]
@@ -38,7 +39,7 @@ def draw_traces(panels: list[Axes], run: RunView) -> None:
     _draw_trace(paid, gamma_hat, r"Variance paid for before $t$, $\hat\gamma_{t-1}$")
 
 
-def draw_ledger(panels: list[Axes], run: RunView) -> None:
+def draw_ledger(panels: list[Axes], run: OutputView) -> None:
     """Draw the simple regret's interval, the information and phi_t(x_t) after each value."""
     assert run.ledger is not None
     gap, information, bonus = panels
@@ -57,7 +58,7 @@ def draw_ledger(panels: list[Axes], run: RunView) -> None:
     bonus.plot([t for t, _ in exploited], [phi for _, phi in exploited], "o", **hollow)
 
 
-def _draw_regret(ax: Axes, run: RunView) -> None:
+def _draw_regret(ax: Axes, run: OutputView) -> None:
     """Draw the 95 % interval and the median of the simple regret at some moments of the run."""
     if run.regret_history is None:
         ax.set_title("Simple regret: not known yet")

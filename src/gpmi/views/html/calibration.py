@@ -6,7 +6,7 @@ from gpmi.views.html.markup import Markup, joined, sentence, simple_table, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import SMALL, drawn
 from gpmi.views.pictures.calibration import quantiles, residuals
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 VERDICTS = {
     "fine": "The model's confidence was justified: the values fell where it predicted.",
@@ -23,7 +23,7 @@ def calibration(run: RunView) -> Markup | None:
     return with_headings(parts) if parts else None
 
 
-def _one(run: RunView) -> Markup | None:
+def _one(run: OutputView) -> Markup | None:
     if run.ledger is None:
         return None
     judged = run.ledger.calibration

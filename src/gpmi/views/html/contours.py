@@ -15,7 +15,7 @@ from gpmi.trials.goals import Match
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 # Our choices.
 GRID = 33  # points along each side of a map
@@ -41,8 +41,8 @@ def contours(run: RunView) -> Markup | None:
     if not found:
         return None
     count = len(found[0][0].active_axes(GRID))
-    what = run.function_name if not run.goals.named else "an output"
-    lead = f"What the model believes about {what} over pairs of parameters, while the others stay at {views[0].centre}."
+    lead = f"What the model believes about {run.subject} over pairs of parameters, "
+    lead += f"while the others stay at {views[0].centre}."
     more = f" The {most} most important parameters of {count} are drawn." if count > most else ""
     outside = " With more than two parameters, most values were not observed in the plane that is drawn."
     marks = [
@@ -56,7 +56,7 @@ def contours(run: RunView) -> Markup | None:
     )
 
 
-def _planes(run: RunView, most: int) -> list[Plane]:
+def _planes(run: OutputView, most: int) -> list[Plane]:
     row, planes = run.recommended_row, []
     assert row is not None
     for a, b in combinations(run.active_axes(GRID)[:most], 2):
@@ -70,7 +70,7 @@ def _planes(run: RunView, most: int) -> list[Plane]:
     return planes
 
 
-def _maps(run: RunView, planes: list[Plane]) -> Markup:
+def _maps(run: OutputView, planes: list[Plane]) -> Markup:
     """Return the maps of one output and the colours of their levels."""
     levels = levels_of(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
     levels = np.unique(run.possible.clip(levels))
@@ -79,7 +79,7 @@ def _maps(run: RunView, planes: list[Plane]) -> Markup:
     return joined(colour_bar(levels, colours), tag("div", drawn, class_="figures"))
 
 
-def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array, colours: Sequence[str]) -> Markup:
+def _map(run: OutputView, a: Axis, b: Axis, values: Array, levels: Array, colours: Sequence[str]) -> Markup:
     y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
     chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
     chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
@@ -119,9 +119,9 @@ def levels_of(values: Array) -> Array:
     return np.unique(0.5 * (even + shares))
 
 
-def colours_of(run: RunView, levels: Array) -> list[str]:
+def colours_of(run: OutputView, levels: Array) -> list[str]:
     """Return the colour of each level; the best is bright: the largest, the smallest, or the closest to a target."""
-    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
+    goal = run.goals[run.key]
     share = np.arange(float(len(levels) - 1)) / max(1, len(levels) - 2)
     if isinstance(goal, Match):
         away = np.abs(0.5 * (levels[1:] + levels[:-1]) - goal.target)

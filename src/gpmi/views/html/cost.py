@@ -9,7 +9,7 @@ from gpmi.space import FidelityColumn
 from gpmi.views.fidelity_view import CostTrace, cost_name, row_names, spending
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
 from gpmi.views.html.svg import Chart, Scale, dots, figure, fitted, key, line, margin, steps, text
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 WIDTH, PLOT, ROW = 440.0, 200.0, 15.0  # the height of the chart, and of a row of marks below it
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 8.0, 42.0
@@ -31,8 +31,7 @@ def cost(run: RunView) -> Markup | None:
         [tag("th", name, scope="row"), *([] if own.has_steps else [tag("td", price)]), cell(count)]
         for name, price, count in zip(names, costs, counts, strict=True)
     ]
-    views = [run] if not run.has_front else [one for one in run.each_output if one.output in run.objectives]
-    known = [(view, spending(view)) for view in views if view.told]
+    known = [(view, spending(view)) for view in run.objective_views if view.told]
     lead = f"{cost_name(fidelity).capitalize()}: {rounded(float(found.spent[-1]))} for {len(found.spent)} trials."
     return joined(
         tag("p", lead),
@@ -41,7 +40,7 @@ def cost(run: RunView) -> Markup | None:
     )
 
 
-def _chart(run: RunView, found: CostTrace, fidelity: FidelityColumn) -> Markup:
+def _chart(run: OutputView, found: CostTrace, fidelity: FidelityColumn) -> Markup:
     names = row_names(fidelity)
     height = PLOT + ROW * len(names) + BOTTOM
     there, known = np.isfinite(found.y), np.isfinite(found.best)

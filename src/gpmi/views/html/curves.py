@@ -11,6 +11,7 @@ from gpmi._support.text import rounded, shortened
 from gpmi._support.types import Array
 from gpmi.space import Space
 from gpmi.trials import Trial
+from gpmi.trials.goals import MAXIMISE
 from gpmi.views.fidelity_view import (
     KINDS,
     DrawnCurve,
@@ -24,7 +25,7 @@ from gpmi.views.fidelity_view import (
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, margin, polyline
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 WIDTH, HEIGHT = 440.0, 260.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 8.0, 42.0
@@ -42,8 +43,7 @@ LINES: dict[Kind, str] = {
 def curves(run: RunView) -> Markup | None:
     """Return the curves, why trials were stopped, and how many; None if the fidelity has no steps."""
     fidelity = steps_of(run)
-    views = [run] if not run.has_front else list(run.each_output)
-    parts = [(view, _chart(view)) for view in views if curves_of(view)]
+    parts = [(view, _chart(view)) for view in run.focus if curves_of(view)]
     if fidelity is None or not parts:
         return None
     counts = Counter(one.kind for one in curves_of(parts[0][0]))
@@ -55,7 +55,7 @@ def curves(run: RunView) -> Markup | None:
     return joined(tag("p", lead), with_headings(parts), table)
 
 
-def _chart(run: RunView) -> Markup:
+def _chart(run: OutputView) -> Markup:
     """Return the curves of one output."""
     found = drawn_curves(run)
     ahead = continued(run, found)
@@ -82,7 +82,7 @@ def _chart(run: RunView) -> Markup:
     return figure(chart.svg(title, said + fewer), said, fewer, key(*marks))
 
 
-def _frame(run: RunView, found: list[DrawnCurve], more: list[Array], size: tuple[float, float]) -> Chart:
+def _frame(run: OutputView, found: list[DrawnCurve], more: list[Array], size: tuple[float, float]) -> Chart:
     """Return an empty chart whose scales fit curves and other values."""
     fidelity = steps_of(run)
     assert fidelity is not None
@@ -123,7 +123,9 @@ def trial_curve(space: Space, trial: Trial, outputs: Sequence[str | None]) -> Ma
     """
     drawn = []
     for name in outputs:
-        run = RunView((trial,), None, "max", space, 0, (), output=name)
+        run = OutputView(
+            trials=(trial,), ledger=None, goals=MAXIMISE, space=space, seed=0, events=(), key=name or "y", goal="max"
+        )
         for one in curves_of(run):
             chart = _frame(run, [one], [], SMALL)
             chart.add(polyline(chart.x(one.steps), chart.y(one.y), "mean"))

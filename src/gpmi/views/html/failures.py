@@ -31,8 +31,8 @@ def failures(run: RunView) -> Markup | None:
         reasons = Counter(trial.why or "no reason given" for trial in failed).most_common()
         rows = [[tag("td", why, class_="words"), cell(count)] for why, count in reasons[:MAX_REASONS]]
         parts.append(simple_table("Why trials failed", ["reason", "times"], rows))
-        more = len(reasons) - MAX_REASONS
-        parts += [tag("p", f"There are {more} other reasons.")] if more > 0 else []
+        others = len(reasons) - MAX_REASONS
+        parts += [tag("p", f"There are {others} other reasons.")] if others > 0 else []
     if measured:
         text = f"{len(infeasible)} of {len(run.told)} values violate a constraint (it was measured above 0)."
         parts.append(tag("p", text))
@@ -46,13 +46,8 @@ def failures(run: RunView) -> Markup | None:
         parts.append(simple_table("Measured constraints", ["", "smallest", "largest", "times violated"], rows))
     if limits:
         parts += _limits(run)
-    chance = None if run.model is None else run.model.chance
-    if run.has_front:
-        chance = None if run.analysis is None else run.analysis.chance
-    if chance is not None and run.recommended_row is not None:
-        probability = float(chance(run.recommended_row[None])[0])
-        chances = f"{probability:.0%}" if not run.goals.named else percent(probability)
-        parts.append(tag("p", sentence(f"{run.centre} is believed to succeed with probability {chances}")))
+    if run.success is not None:
+        parts.append(tag("p", sentence(f"{run.centre} is believed to succeed with probability {percent(run.success)}")))
     return joined(*parts)
 
 
@@ -63,11 +58,11 @@ def _limits(run: RunView) -> list[Markup]:
     rows = []
     for name, limit in run.goals.limits.items():
         values = [trial.outputs[name] for trial in told if name in trial.outputs]
-        times = sum(name in one for one in broken)
+        times = sum(name in names for names in broken)
         ends = [cell(min(values)), cell(max(values))] if values else [tag("td"), tag("td")]
         rows.append(
             [tag("th", name, scope="row"), tag("td", str(limit)), *ends, cell(times), cell(len(told) - len(values))]
         )
     head = ["output", "limit", "smallest measured", "largest measured", "times broken", "not measured yet"]
-    count = sum(bool(one) for one in broken)
+    count = sum(map(bool, broken))
     return [tag("p", f"{count} of {len(told)} trials break a limit."), simple_table("Limits", head, rows)]

@@ -11,7 +11,7 @@ from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import LARGE, drawn
 from gpmi.views.pictures.importance import importances
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 ROW = 32.0  # the height of the bars of a parameter, in pixels
 SHOWN_DESCRIPTORS = 8  # descriptors in a table; our choice
@@ -26,11 +26,10 @@ def importance(run: RunView) -> Markup | None:
     notes = [found.note for view in run.each_output if (found := view.importances) is not None and len(found)]
     if not notes:
         return with_headings(parts)
-    what = "f" if not run.goals.named else "an output"
     return joined(
         tag(
             "p",
-            f"The share of the variation of {what} that each parameter accounts for, ",
+            f"The share of the variation of {run.subject} that each parameter accounts for, ",
             notes[0],
             ": on its own (first-order Sobol index), and on its own or together with others (total index).",
         ),
@@ -44,7 +43,7 @@ def importance(run: RunView) -> Markup | None:
     )
 
 
-def _one(run: RunView) -> Markup | None:
+def _one(run: OutputView) -> Markup | None:
     """Return the indices of one output as bars and as a table; why they are unknown if they are."""
     if run.ledger is None:
         return None
@@ -63,7 +62,7 @@ def _one(run: RunView) -> Markup | None:
     return joined(tag("div", bars, table, class_="figures large"), *_descriptors(run))
 
 
-def _descriptors(run: RunView) -> list[Markup]:
+def _descriptors(run: OutputView) -> list[Markup]:
     """Return which descriptors matter, for each choice that has some."""
     if run.posterior is None:
         return []

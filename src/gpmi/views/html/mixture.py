@@ -13,7 +13,7 @@ from gpmi.views.html.contours import colour_bar, colours_of, levels_of
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import figure, key, line, picture, points_of, ringed, star, text
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 SIDES = 24  # small triangles along a side; our choice
 WIDTH, HEIGHT = 360.0, 330.0
@@ -30,9 +30,8 @@ def mixture(run: RunView) -> Markup | None:
     found = [(view, drawn) for view in views if (drawn := [one for one in view.triangles])]
     if not found:
         return None
-    what = run.function_name if not run.goals.named else "a result"
-    lead = f"What the model believes about {what} for each mixture. In a corner there is as much as possible of one "
-    lead += f"component; on the opposite side, as little as possible. Everything else stays at {views[0].centre}."
+    lead = f"What the model believes about {run.subject} for each mixture. In a corner there is as much as possible of "
+    lead += f"one component; on the opposite side, as little as possible. Everything else stays at {views[0].centre}."
     marks = [
         (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
         (star(16.0, 8.0, "star-on-map"), views[0].centre_name),
@@ -41,7 +40,7 @@ def mixture(run: RunView) -> Markup | None:
     return joined(tag("p", lead), key(*marks), with_headings(parts))
 
 
-def _map(run: RunView, triangle: Triangle) -> Markup:
+def _map(run: OutputView, triangle: Triangle) -> Markup:
     row = run.recommended_row
     assert row is not None
     weights, small = grid_of(SIDES)

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from gpmi._support.text import shortened
 from gpmi.views.front_view import purpose
 from gpmi.views.html.markup import Markup, joined, tag
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 NAME = 60  # characters of the name of an output in a heading, at most
 
 
-def with_headings(parts: Sequence[tuple[RunView, Markup]]) -> Markup:
+def with_headings(parts: Sequence[tuple[OutputView, Markup]]) -> Markup:
     """Join the parts of a section, one for each output, each under the name of its output if there are several."""
-    if len(parts) == 1 and len(parts[0][0].goals.named) <= 1:
+    if len(parts) == 1 and len(parts[0][0].goals) == 1:
         return parts[0][1]
-    return joined(*(one for view, html in parts for one in (heading(view), html)))
+    return joined(*(part for view, html in parts for part in (heading(view), html)))
 
 
-def heading(view: RunView) -> Markup:
+def heading(view: OutputView) -> Markup:
     """Return the name of an output and what it is for, as a heading."""
-    assert view.output is not None
-    words = tag("span", f" {purpose(view.goals[view.output])}", class_="muted")
-    return tag("h3", shortened(view.output, NAME), words)
+    words = tag("span", f" {purpose(view.goals[view.key])}", class_="muted")
+    return tag("h3", shortened(view.key, NAME), words)

@@ -7,9 +7,10 @@ import numpy as np
 from gpmi._support.text import distinct_numbers, rounded, shortened
 from gpmi._support.types import Array
 from gpmi.space.axes import Axis
+from gpmi.views.front_run import FrontView
 from gpmi.views.html.markup import Markup, joined, scrollable, shown, tag
 from gpmi.views.html.svg import Scale, figure, key, line, picture, polyline, scale_of, text
-from gpmi.views.run_view import MAX_LINES, TOP_TRIALS, RunView
+from gpmi.views.run_view import MAX_LINES, TOP_TRIALS, OutputView, RunView
 
 SETTINGS = 401  # of an axis, at most: enough for its ends and labels
 STEP, HEIGHT, TOP, BOTTOM, SIDE = 96.0, 300.0, 34.0, 26.0, 52.0
@@ -20,8 +21,9 @@ def parallel_coordinates(run: RunView) -> Markup | None:
     told, axes = run.told, run.axes(SETTINGS)
     if not told or len(axes) < 2:
         return None
-    if run.has_front:
+    if isinstance(run, FrontView):
         return _front_lines(run, axes)
+    assert isinstance(run, OutputView)
     sign = 1.0 if run.goal == "max" else -1.0
     y = np.array([trial.y or 0.0 for trial in told])
     order = np.argsort(-sign * np.where([trial.feasible for trial in told], y, -sign * np.inf), kind="stable")
@@ -47,7 +49,7 @@ def parallel_coordinates(run: RunView) -> Markup | None:
     )
 
 
-def _front_lines(run: RunView, axes: list[Axis]) -> Markup:
+def _front_lines(run: FrontView, axes: list[Axis]) -> Markup:
     """Return a line through the coordinates and the outputs of each trial. Those on the front are emphasised."""
     told, front, names = run.told, {trial.number for trial in run.front}, list(run.goals.named)
     outputs = [(name, np.array([trial.outputs.get(name, np.nan) for trial in told])) for name in names]

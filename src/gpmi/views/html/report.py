@@ -28,6 +28,7 @@ from gpmi.views.html.parallel_coordinates import parallel_coordinates
 from gpmi.views.html.slices import slices
 from gpmi.views.html.tradeoffs import tradeoffs
 from gpmi.views.html.trials import trials
+from gpmi.views.reading import view_of
 from gpmi.views.run_view import RunView
 
 STYLE = files("gpmi.views.html").joinpath("report.css").read_text(encoding="utf-8")
@@ -92,7 +93,7 @@ def sections(
     unknown = [name for name in only or () if name not in IDS]
     if unknown:
         raise ValueError(f"only has {checks.shown(unknown)}; the sections are {', '.join(IDS)}")
-    run, built = RunView.of(source), []
+    run, built = view_of(source), []
     for name, (title, build) in _BUILDERS.items():
         if only is not None and name not in only:
             continue
@@ -112,14 +113,14 @@ def sections(
 
 def page(source: Any, title: str | None = None, on_section: Callable[[str], None] = lambda _: None) -> str:
     """Return a complete HTML page about a Result, an Optimizer or a Study. It loads nothing."""
-    run = RunView.of(source)
+    run = view_of(source)
     built = sections(run, on_section=on_section)
     heading = title if title is not None else f"Report of {run.name}" if run.name else "Report of a run"
-    links = [tag("li", tag("a", one.title, href=f"#{one.id}")) for one in built]
+    links = [tag("li", tag("a", section.title, href=f"#{section.id}")) for section in built]
     parts = [
-        tag("section", tag("h2", one.title, id=f"{one.id}-title"), Markup(one.html), id=one.id,
-            aria_labelledby=f"{one.id}-title")
-        for one in built
+        tag("section", tag("h2", section.title, id=f"{section.id}-title"), Markup(section.html), id=section.id,
+            aria_labelledby=f"{section.id}-title")
+        for section in built
     ]  # fmt: skip
     head = tag(
         "head",
@@ -143,8 +144,8 @@ def study_in(path: Path) -> str | None:
     """Return the identity of the study that a file reports on; None if it is no report of a study."""
     with path.open(encoding="utf-8", errors="replace") as file:
         head = file.read(10_000)
-    found = re.search(rf'<meta name="{IDENTITY}" content="([^"]*)"', head)
-    return None if found is None else found[1]
+    identity = re.search(rf'<meta name="{IDENTITY}" content="([^"]*)"', head)
+    return None if identity is None else identity[1]
 
 
 def write(

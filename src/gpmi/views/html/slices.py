@@ -14,7 +14,7 @@ from gpmi.views.front_view import measured_levels
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, Scale, band, dots, figure, fitted, key, line, margin, polyline, scale_of, star
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView, RunView
 
 POINTS = 61  # of a curve; our choice
 MAX_SLICES = 12  # the most important parameters are drawn; our choice
@@ -36,9 +36,9 @@ def slices(run: RunView) -> Markup | None:
     return joined(*_lead(run, views), with_headings(parts))
 
 
-def _lead(run: RunView, views: Sequence[RunView]) -> tuple[Markup, Markup]:
+def _lead(run: RunView, views: Sequence[OutputView]) -> tuple[Markup, Markup]:
     """Return what the pictures show, and the meaning of their marks."""
-    count, what = len(views[0].active_axes(POINTS)), run.function_name if not run.goals.named else "an output"
+    count, what = len(views[0].active_axes(POINTS)), run.subject
     text = f"How {what} changes with one parameter while the others stay at {views[0].centre} (the star). "
     text += "The curves hold at these other settings; at others they may differ."
     mixed = " and ".join(", ".join(one.names) for one in run.mixtures)
@@ -55,7 +55,7 @@ def _lead(run: RunView, views: Sequence[RunView]) -> tuple[Markup, Markup]:
     return tag("p", text, more), key(*marks)
 
 
-def _curves(run: RunView) -> list[Curve]:
+def _curves(run: OutputView) -> list[Curve]:
     """Return mu and mu +- sd along the most important parameters, where the constraints allow them to change alone."""
     row, curves = run.recommended_row, []
     assert row is not None
@@ -69,28 +69,26 @@ def _curves(run: RunView) -> list[Curve]:
     return curves
 
 
-def _figures(run: RunView, curves: list[Curve]) -> Markup:
+def _figures(run: OutputView, curves: list[Curve]) -> Markup:
     """Return the curves of one output, in units of y, all on one scale."""
     alone = len(run.active_axes(POINTS)) == 1
     observed = [trial.y or 0.0 for trial in run.told] if alone else []
     values = np.concatenate([*(bounds.ravel() for _, _, bounds in curves), observed, _levels(run)])
     y = fitted(values, HEIGHT - BOTTOM, TOP, wide=np.inf)
-    several = run.goals.named and len(run.goals) > 1
     drawn = [_slice(run, y, alone, *curve) for curve in curves]
-    return tag("div", drawn, class_="figures small" if several else "figures")
+    return tag("div", drawn, class_="figures small" if len(run.goals) > 1 else "figures")
 
 
-def _levels(run: RunView) -> list[float]:
+def _levels(run: OutputView) -> list[float]:
     """Return the limit of an output, or what is acceptable and its target, unless that is far from all its values."""
-    goal = None if not run.goals.named or run.output is None else run.goals[run.output]
     y = np.array([trial.y for trial in run.told], dtype=float)
     if not len(y):
         return []
     reach = float(np.ptp(y))
-    return [value for value, _ in measured_levels(goal) if y.min() - reach <= value <= y.max() + reach]
+    return [value for value, _ in measured_levels(run.goals[run.key]) if y.min() - reach <= value <= y.max() + reach]
 
 
-def _slice(run: RunView, y: Scale, alone: bool, axis: Axis, rows: Array, bounds: Array) -> Markup:
+def _slice(run: OutputView, y: Scale, alone: bool, axis: Axis, rows: Array, bounds: Array) -> Markup:
     low, mu, high = bounds
     chart = Chart(scale_of(axis, margin(y, LEFT), WIDTH - RIGHT), y, WIDTH, HEIGHT)
     f = run.function_name

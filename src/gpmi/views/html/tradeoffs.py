@@ -9,18 +9,21 @@ from gpmi.trials.goals import Goals
 from gpmi.views.front_view import complete
 from gpmi.views.html.front import NAME, Recipe, trade_offs
 from gpmi.views.html.markup import Markup, joined, shown, tag
-from gpmi.views.html.trials import broken_words, output_note, trials_table
+from gpmi.views.html.trials import trials_table
 from gpmi.views.run_view import RunView
+from gpmi.views.trial_notes import broken_words
+from gpmi.views.trial_notes import joined as joined_notes
 
 
 def tradeoffs(run: RunView) -> Markup | None:
     """Return the front of a run with several objectives; None for any other run. One with a target has one point."""
-    if not run.has_front or not run.told or len(run.objectives) < 2:
+    if not run.told or len(run.objectives) < 2:
         return None
-    goals = run.goals
-    if not complete(run.told, goals):
-        return _words(run, goals)
-    middle = None if run.middle is None or len(run.front) < 2 else run.middle.number
+    words, goals = _words(run, run.goals), run.goals
+    measured = complete(run.told, goals)
+    if not measured:
+        return words
+    middle = None if run.compromise is None else run.compromise.number
     drawn = trade_offs(
         goals,
         run.told,
@@ -29,14 +32,9 @@ def tradeoffs(run: RunView) -> Markup | None:
         bands=run.front_bands,
         middle=middle,
     )
-    table = None
-    if run.front:
-        front, caption = (
-            along_front(run.front, goals),
-            "The trials on the front. The best in the first objective is on top.",
-        )
-        table = trials_table(run, front, "front-table", caption, anchor="front-")
-    return joined(_words(run, goals), drawn, table)
+    caption = "The trials on the front. The best in the first objective is on top."
+    table = trials_table(run, along_front(run.front, goals), "front-table", caption, anchor="front-")
+    return joined(words, drawn, table if run.front else None)
 
 
 def _words(run: RunView, goals: Goals) -> Markup:
@@ -52,12 +50,7 @@ def _words(run: RunView, goals: Goals) -> Markup:
     text = (
         f"For each of these {len(run.front)} trials, no other one is better in {listed} without being worse elsewhere."
     )
-    return tag("p", text, " Together they are the front: choose the one that suits you.", compared(run))
-
-
-def compared(run: RunView) -> str:
-    """Return how the trials were compared if values are noisy, as a sentence after another one."""
-    return " Where values are noisy, what the model believes is compared, not a single lucky value." * run.is_noisy
+    return tag("p", text, " Together they are the front: choose the one that suits you.", run.compared)
 
 
 def recipe_of(run: RunView, trial: Trial) -> Recipe:
@@ -70,5 +63,5 @@ def recipe_of(run: RunView, trial: Trial) -> Recipe:
         if value is not None
     ]
     label = "" if trial.label is None else f", row {trial.label}"
-    notes = [broken_words(trial, run.goals), output_note(trial, run.goals)]
-    return Recipe(f"Trial {trial.number}{label}", outputs, x, "; ".join(one for one in notes if one))
+    notes = joined_notes(broken_words(trial, run.goals), run.note(trial))
+    return Recipe(f"Trial {trial.number}{label}", outputs, x, notes)

@@ -12,10 +12,10 @@ from gpmi.analysis.ledger import interval, share_missing
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.trials import Trial
 from gpmi.trials.costs import ENDED
-from gpmi.trials.outputs import Y
-from gpmi.views.front_view import stated, title_of
+from gpmi.views.front_view import stated
+from gpmi.views.model_view import RegretHistory
 from gpmi.views.pictures.picture import Band, Level, Line, Mark, Picture, Points, Ruler, Spans, Stripe
-from gpmi.views.run_view import RegretHistory, RunView
+from gpmi.views.run_view import OutputView, RunView
 
 NAME = 40  # characters of the name of an output, at most
 FEW_RUNS = 5  # with fewer runs the band covers all of them, otherwise the central 80 %; our choice
@@ -27,34 +27,28 @@ def evaluated(run: RunView) -> list[Trial]:
     return sorted((trial for trial in run.trials if trial.status in ENDED), key=lambda trial: trial.order or 0)
 
 
-def best_so_far(run: RunView) -> Array:
+def best_so_far(run: OutputView) -> Array:
     """Return the best feasible value after each evaluation, failures included, (n,); nan before the first value.
 
     Where there is a fidelity, it is the best one at the target; all measurements count as evaluations.
     """
     feasible = {trial.number: trial.y for trial in run.told if trial.feasible}
-    sign = 1.0 if run.goal == "max" else -1.0
     y = np.array([feasible.get(trial.number, np.nan) for trial in evaluated(run)], dtype=float)
-    best = np.maximum.accumulate(np.where(np.isfinite(y), sign * y, -np.inf)) if len(y) else y
-    return np.where(np.isfinite(best), sign * best, np.nan)
+    best = np.maximum.accumulate(np.where(np.isfinite(y), run.sign * y, -np.inf)) if len(y) else y
+    return np.where(np.isfinite(best), run.sign * best, np.nan)
 
 
-def name_of(run: RunView) -> str:
-    """Return what is on the axis of the values of an output."""
-    return run.value_name if run.output is None else shortened(title_of(run.output, run.goals[run.output]), NAME)
-
-
-def values(run: RunView) -> Picture:
+def values(run: OutputView) -> Picture:
     """Return the values of an output after each evaluation, and the best of them so far if it is an objective.
 
     A few bad values do not squeeze the others: they lie at the edge. A limit, or what is acceptable, is shown if it is
     near.
     """
-    key, places = run.output or Y, {trial.number: t for t, trial in enumerate(evaluated(run), 1)}
-    goal, name = run.goals[key], name_of(run)
+    places = {trial.number: t for t, trial in enumerate(evaluated(run), 1)}
+    goal, name, is_objective = run.goals[run.key], shortened(run.title, NAME), run.key in run.objectives
     t, y = np.array([places[trial.number] for trial in run.told]), np.array([trial.y for trial in run.told])
     feasible = np.array([trial.feasible for trial in run.told], dtype=bool)
-    best = best_so_far(run) if key in run.goals.objectives else np.full(len(places), np.nan)
+    best = best_so_far(run) if is_objective else np.full(len(places), np.nan)
     present = best[np.isfinite(best)]
     ruler = _without_outliers(name, y, present[-1:])
     levels = [level for level in [stated(goal)] if level is not None and ruler.is_near(level)]
@@ -64,14 +58,13 @@ def values(run: RunView) -> Picture:
     marks.append(Points(t[feasible], y[feasible], "observed", "observed"))
     if not feasible.all():
         marks.append(Points(t[~feasible], y[~feasible], "failed", "not known to be feasible"))
-    what = "the worst that is acceptable" if key in run.goals.objectives else "the limit"
+    what = "the worst that is acceptable" if is_objective else "the limit"
     marks += [Level(level, label=what) for level in levels]
-    extreme = "largest" if run.goal == "max" else "smallest"
     title, caption = f"The values of {name}", f"{len(y)} values in the order in which they came."
-    if key in run.goals.objectives:
+    if is_objective:
         marks.append(Line(np.arange(1.0, len(best) + 1.0), best, "mean", "best so far", steps=True))
         count = f"{len(places)} evaluation{'s' * (len(places) > 1)}"
-        title = f"The {extreme} {'value' if run.output is None else name} so far"
+        title = f"The {run.extreme} {shortened(run.noun, NAME)} so far"
         caption = f"It is {rounded(float(best[-1]))} after {count}." if len(present) else "None is feasible yet."
     return Picture(title, caption, Ruler.counting("evaluation", len(places)), ruler, marks, f"{title}. {caption}")
 
@@ -83,7 +76,7 @@ def _without_outliers(title: str, y: Array, needed: Array) -> Ruler:
     return Ruler.fitted(title, np.concatenate([y[(y >= low - reach) & (y <= high + reach)], needed]))
 
 
-def regret(run: RunView, history: RegretHistory) -> Picture:
+def regret(run: OutputView, history: RegretHistory) -> Picture:
     """Return the interval of the simple regret at some moments of the run."""
     low, median, high = history.low, history.median, history.high
     y = Ruler.fitted("regret", high, zero=True)
@@ -107,7 +100,7 @@ def regret(run: RunView, history: RegretHistory) -> Picture:
     )
 
 
-def hypervolume(ledger: FrontLedger, objectives: Sequence[str]) -> Picture:
+def hypervolume(ledger: FrontLedger) -> Picture:
     """Return the hypervolume after each trial with all objectives, and how much is still to be had."""
     now, missing, words = ledger.hypervolume, ledger.missing, f"It is {rough(ledger.hypervolume, 4)}"
     marks: list[Mark] = [
@@ -118,7 +111,7 @@ def hypervolume(ledger: FrontLedger, objectives: Sequence[str]) -> Picture:
         high, lack = now + missing.interval()[1], f"Missing is {share_missing(missing.share()[1])}."
         marks.append(Stripe(now, high, label="still to be had, 95 %"))
         marks.append(Level(now + missing.median, look="front-median", label="its median"))
-    name = shortened(" \N{MULTIPLICATION SIGN} ".join(objectives), NAME)
+    name = shortened(" \N{MULTIPLICATION SIGN} ".join(ledger.goals.objectives), NAME)
     y = Ruler.fitted(f"hypervolume: {name}", np.array([*ledger.history, high]), zero=True)
     title, words = "How much the front covers (hypervolume)", f"{words} after {ledger.n} trials. {lack}"
     return Picture(title, words, Ruler.counting("trials with all objectives", ledger.n), y, marks, f"{title}. {words}")
@@ -127,7 +120,7 @@ def hypervolume(ledger: FrontLedger, objectives: Sequence[str]) -> Picture:
 # Several runs
 
 
-def comparison(groups: Mapping[str, Sequence[RunView]], optimum: float | None) -> Picture:
+def comparison(groups: Mapping[str, Sequence[OutputView]], optimum: float | None) -> Picture:
     """Return the best value so far, or its distance from the optimum: a run as a line, several as median and band."""
     curves = {name: [best_so_far(run) for run in runs] for name, runs in groups.items()}
     marks, drawn = list[Mark](), list[Array]()
@@ -144,7 +137,7 @@ def comparison(groups: Mapping[str, Sequence[RunView]], optimum: float | None) -
         marks.append(Line(t, middle, look, label or "best so far", steps=True))
     longest = max(len(curve) for group in curves.values() for curve in group)
     run = next(iter(groups.values()))[0]
-    title = f"{'largest' if run.goal == 'max' else 'smallest'} {name_of(run)} so far"
+    title = f"{run.extreme} {shortened(run.title, NAME)} so far"
     shown = np.concatenate(drawn)
     y = Ruler.fitted(title, shown) if optimum is None else Ruler.fitted("simple regret", shown, wide=1.0)
     return Picture(title, "", Ruler.counting("evaluation", longest), y, marks)

@@ -11,14 +11,14 @@ from gpmi.analysis.importance import Importance, Importances
 from gpmi.space.axes import Axis
 from gpmi.views.pictures.curve import curve, rug
 from gpmi.views.pictures.picture import Picture, Ruler, Spans
-from gpmi.views.run_view import RunView
+from gpmi.views.run_view import OutputView
 
 NAME = 24  # characters of the name of a parameter, at most
 BAR = 0.38  # the height of a bar, of a row
 DESCRIBED = 8  # parameters in the alternative text, at most
 
 
-def importances(run: RunView, indices: Importances) -> Picture:
+def importances(run: OutputView, indices: Importances) -> Picture:
     """Return the total and the first-order index of each parameter with their intervals, the largest on top."""
     ranked = indices.ranked
     at = np.arange(len(ranked) - 1.0, -1.0, -1.0)
@@ -40,7 +40,7 @@ def importances(run: RunView, indices: Importances) -> Picture:
     )
 
 
-def dependence(run: RunView, axis: Axis, index: Importance, y: Ruler) -> Picture:
+def dependence(run: OutputView, axis: Axis, index: Importance, y: Ruler) -> Picture:
     """Return E[f | x_i] along a parameter with its 95 % interval, and where values were observed."""
     rows = np.zeros((len(index.settings), run.space.dim))
     rows[:, axis.columns] = index.settings
@@ -50,6 +50,6 @@ def dependence(run: RunView, axis: Axis, index: Importance, y: Ruler) -> Picture
     return Picture(title, "", Ruler.of(axis), y, [*marks, rug(axis, run.rows, y, "where values were observed")])
 
 
-def effects(run: RunView, indices: Sequence[Importance]) -> Ruler:
+def effects(run: OutputView, indices: Sequence[Importance]) -> Ruler:
     """Return an axis for E[f | x_i] of several parameters."""
     return Ruler.fitted(run.function_name, np.concatenate([index.effect_interval.ravel() for index in indices]))
