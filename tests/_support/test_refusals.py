@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sample_refusals import PREFIXED, SAMPLES
 
 import gpmi
+from gpmi import exchange
 from gpmi._support.plain_table import Table, TableError
 from gpmi._support.refusals import CODES, Refused, RefusedType, RefusedValue, plain, reworded
 
@@ -153,6 +154,21 @@ def test_an_error_of_a_table_is_copied_with_its_place() -> None:
     error = TableError("a", ("hot", 1)).like(RefusedValue("b", "not-positive", name="step", value=0))
     copied = pickle.loads(pickle.dumps(error))
     assert same(error, copied) and copied.place == ("hot", 1)
+
+
+def test_other_settings_are_copied_with_the_difference(tmp_path: Path) -> None:
+    gpmi.study(tmp_path / "study.db", space={"a": (0.0, 1.0)}).close()
+    with pytest.raises(ValueError, match="space is another one: a is ") as caught:
+        gpmi.study(tmp_path / "study.db", space={"a": (0.0, 2.0)})
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert str(copied) == str(caught.value) and copied.difference == "a is [0, 2], but that of the study is [0, 1]"
+
+
+def test_a_line_of_a_file_is_refused_with_its_code(tmp_path: Path) -> None:
+    table = tmp_path / "trials.csv"
+    table.write_text("a,y\n0.5,1.0\n2.0,1.0\n")
+    error = refused(lambda: exchange.read_trials(table, {"a": (0.0, 1.0)}))
+    assert str(error).startswith(f"{table}:3: a is 2.0") and error.code == "outside" and error.values["line"] == 3
 
 
 def test_a_note_is_copied_with_the_error() -> None:

@@ -27,7 +27,7 @@ from gpmi.run.evaluation import (
     RaisedInProcess,
     RemoteGenerator,
     failure_from,
-    failure_of,
+    not_finite,
     number_of,
     record,
 )
@@ -97,9 +97,10 @@ class Curves:
         step, y = item
         if not isinstance(y, Mapping | Measured | Failure) and number_of(y) is None:
             raise BadCurve(TypeError, what, "the value of a step must be one finite number, or a dict of outputs")
-        failure = failure_of(y)
-        if failure is not None:
-            raise BadCurve(ValueError, what, failure.why.replace("f returned", "the value is"))
+        if isinstance(y, Failure):
+            raise BadCurve(ValueError, what, y.why)
+        if (wrong := not_finite(y)) is not None:
+            raise BadCurve(ValueError, what, f"the value is {wrong}")
         is_whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
         last = self._last.get(trial.number)
         if is_whole and last is not None and 0 < step <= last:

@@ -166,11 +166,16 @@ def failure_of(y: Any) -> Failure | None:
     """Return the failure that an answer of f stands for: a Failure, nan or an infinity. None for any other answer."""
     if isinstance(y, Failure):
         return y
+    return None if (text := not_finite(y)) is None else Failure(f"f returned {text}")
+
+
+def not_finite(y: Any) -> str | None:
+    """Return the first number of an answer that is nan or an infinity, with the name of its output; None without."""
     answer = y.y if isinstance(y, Measured) else y
     for name, output in answer.items() if isinstance(answer, Mapping) else [(None, answer)]:
-        value = number_of(output)
-        if value is not None and not math.isfinite(value):
-            return Failure(f"f returned {value}{'' if name is None else f' for {name}'}")
+        number = number_of(output)
+        if number is not None and not math.isfinite(number):
+            return str(number) if name is None else f"{number} for {name}"
     return None
 
 

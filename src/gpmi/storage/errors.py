@@ -8,10 +8,10 @@ class StudyError(Exception):
 
 
 class OtherSettings(ValueError):
-    """The study has other settings than those given. `difference` says which; the message has a remedy, too."""
+    """The study has other settings than those given. `difference` says which, without the remedy."""
 
-    def __init__(self, difference: str, remedy: str) -> None:
-        super().__init__(f"{difference}; {remedy}")
+    def __init__(self, sentence: str, difference: str = "") -> None:
+        super().__init__(sentence)
         self.difference = difference
 
 

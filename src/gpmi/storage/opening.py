@@ -64,7 +64,8 @@ def open_study(
     wrong = contradiction(_description(stored, name), space, given)
     if wrong is not None:
         database.close()
-        raise OtherSettings(wrong, f"leave it out to continue the study {name!r}, or give another name or file")
+        remedy = f"leave it out to continue the study {name!r}, or give another name or file"
+        raise OtherSettings(f"{wrong}; {remedy}", wrong.difference)
     if isinstance(space, Mapping):
         optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
     optimizer.refresh()

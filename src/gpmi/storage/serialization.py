@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -44,7 +44,6 @@ POLICIES = {
     for name, kind in vars(policies).items()
     if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind not in ABSTRACT
 }
-OTHER_SPACE = "space is another one: "
 DIFFERENCES = 3  # parameters that differ, of which a message tells at most; our choice
 # The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
@@ -128,13 +127,26 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read.get(name, lambda same: same)(value) for name, value in description.items()}
 
 
-def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
+class Contradiction(NamedTuple):
+    """How an argument differs from that of a study."""
+
+    difference: str
+    about: str = ""  # what stands in front for those who do not know what differs
+
+    def __str__(self) -> str:
+        return f"{self.about}{self.difference}"
+
+
+def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> Contradiction | None:
     """Say which argument differs from that of the study; None if all agree. An argument that is None was not given."""
     if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
         ours, theirs = (_without_features(written) for written in (space_to_json(space), description["space"]))
         if text_of(_essence(ours)) == text_of(_essence(theirs)):
-            return "the features of the space differ from those of the study; open it without a space, or with the same"
-        return f"{OTHER_SPACE}{_difference(Space.of(space), Space.of(space_from_json(description['space'])))}"
+            return Contradiction(
+                "the features of the space differ from those of the study; open it without a space, or with the same"
+            )
+        difference = _difference(Space.of(space), Space.of(space_from_json(description["space"])))
+        return Contradiction(difference, "space is another one: ")
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
         if value is None or name in ("budget", "units"):  # units are labels
@@ -147,15 +159,14 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         given = option_to_json(name, value, about, _goals_of(description, options))
         if name == "goals" and stored is not None:
             if dict(Goals.of(value)) != dict(Goals.from_json(stored)):  # in any order
-                return f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}"
+                return Contradiction(f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}")
         elif name == "earlier" and stored is None and not given:
             continue
         elif name == "earlier" and text_of(given) != text_of(stored):
-            return (
-                f"earlier has other values than those that the study has stored of {', '.join(map(repr, stored or ()))}"
-            )
+            names = ", ".join(map(repr, stored or ()))
+            return Contradiction(f"earlier has other values than those that the study has stored of {names}")
         elif text_of(given) != text_of(stored):
-            return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
+            return Contradiction(f"{name} is {shown(value)}, but that of the study is {shown(stored)}")
     return None
 
 

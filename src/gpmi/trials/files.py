@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpmi._support import checks
+from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
@@ -195,7 +196,7 @@ def _trials(
         try:
             found.append(trial_of(row, space, len(found), goals))
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{source}:{line}: {error}") from error
+            raise RefusedValue(f"{source}:{line}: {error}").like(error, line=line) from error
     return tuple(found)
 
 

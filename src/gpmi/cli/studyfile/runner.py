@@ -25,12 +25,11 @@ def open_study(file: StudyFile) -> Study:
     """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
     from gpmi.storage.errors import OtherSettings
-    from gpmi.storage.serialization import OTHER_SPACE
 
     try:
         opened = study(file.database, file.name, space=dict(file.parameters), **file.options)
     except OtherSettings as error:
-        raise StudyFileError(f"{file.path}: {error.difference.removeprefix(OTHER_SPACE)}; {_remedy(file)}") from None
+        raise StudyFileError(f"{file.path}: {error.difference}; {_remedy(file)}") from None
     not_in_file = {*opened.optimizer.goals.named} - {*file.goals.named}
     if not_in_file:
         opened.close()

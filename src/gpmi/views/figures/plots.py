@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gpmi._support import refusals
 from gpmi._support.checks import shown
 from gpmi.analysis.importance import Importances
 from gpmi.analysis.importance import importances as importances_of
@@ -68,7 +69,7 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
     try:
         space = Parameters.box([(lo, hi)])
     except (TypeError, ValueError) as error:
-        raise type(error)(f"lo is {lo!r} and hi is {hi!r}; give finite numbers with lo < hi") from error
+        raise refusals.reworded(error, f"lo is {lo!r} and hi is {hi!r}; give finite numbers with lo < hi") from error
     axis = Axis.of(space.encodings[0], name, slice(0, 1))
     with style():
         figure = new_figure(6.4, 3.8)
