@@ -28,6 +28,7 @@ from gpmi.policies.front import hypervolume
 from gpmi.views.figures.style import BLUE, VERMILION
 from gpmi.views.front_view import kind_of, staircase
 from gpmi.views.html.front import Recipe, trade_offs
+from gpmi.views.pictures.slices import MEAN
 from gpmi.views.reading import view_of
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
@@ -257,24 +258,21 @@ def test_slices_have_a_row_for_each_output_in_its_own_units() -> None:
     assert [ax.get_ylabel() for ax in drawn] == ["yield", "", "cost", "", "purity", ""]
     middle = view_of(run).middle
     for i, name in enumerate(("yield", "cost", "purity")):
-        heat = line(drawn[2 * i], r"posterior mean $\mu$")
+        heat = line(drawn[2 * i], MEAN)
         rows = np.array([run.space.encode({**middle.x, "heat": x}) for x in heat.get_xdata()])
         predicted = [one.mean for one in run.front_analysis.models[name].predict(rows)]
         np.testing.assert_allclose(heat.get_ydata(), predicted, rtol=1e-6, atol=1e-9)
         star = line(drawn[2 * i], f"trial {middle.number}")
         np.testing.assert_allclose(star.get_xydata()[0], [middle.x["heat"], middle.outputs[name]], rtol=1e-3)
-    limits = [drawn.get_ydata()[0] for drawn in drawn[4].get_lines() if drawn.get_label().startswith("_")]
-    assert 0.4 in limits  # that of the purity
+    assert line(drawn[4], "limit").get_ydata()[0] == 0.4  # that of the purity
     (only, _) = panels(plots.slices(run, output="cost"))
-    np.testing.assert_array_equal(
-        line(only, r"posterior mean $\mu$").get_ydata(), line(drawn[2], r"posterior mean $\mu$").get_ydata()
-    )
+    np.testing.assert_array_equal(line(only, MEAN).get_ydata(), line(drawn[2], MEAN).get_ydata())
 
 
 def test_f_may_return_a_dict_of_outputs() -> None:
     heat, _ = panels(plots.slices(two(), react, output="cost"))
-    x, middle = line(heat, "$f$").get_xdata(), view_of(two()).middle
-    np.testing.assert_allclose(line(heat, "$f$").get_ydata(), [react({**middle.x, "heat": one})["cost"] for one in x])
+    x, middle = line(heat, "f").get_xdata(), view_of(two()).middle
+    np.testing.assert_allclose(line(heat, "f").get_ydata(), [react({**middle.x, "heat": one})["cost"] for one in x])
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from gpmi._support.sobol import sobol
 from gpmi.analysis.ledger.history import LOOKS
 from gpmi.analysis.ledger.ledger import Ledger, Regret
 from gpmi.views.figures.contours import GRID
+from gpmi.views.pictures.slices import DEVIATION, MEAN
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -63,7 +64,6 @@ def line(ax, label):
     return next(drawn for drawn in ax.get_lines() if drawn.get_label() == label)
 
 
-MEAN, BAND = r"posterior mean $\mu$", r"$\mu \pm \sigma$"
 MAPS = ["Queries in order (× initial)", r"Posterior mean $\mu$", r"Posterior deviation $\sigma$"]
 TRACES = ["", r"Bonus at the query $\phi_t(x_t)$", r"Variance paid for before $t$, $\hat\gamma_{t-1}$"]
 
@@ -83,16 +83,16 @@ def test_figure_1_shows_the_mean_two_deviations_and_the_observations():
     mu, var = p(z[:, None])
     assert (z[0], z[-1]) == (0.0, 3.0)
     np.testing.assert_allclose(line(ax, MEAN).get_ydata(), mu, rtol=1e-12)
-    np.testing.assert_allclose(line(ax, "$f$").get_ydata(), np.sin(3.0 * z), rtol=1e-12)
+    np.testing.assert_allclose(line(ax, "f").get_ydata(), np.sin(3.0 * z), rtol=1e-12)
     np.testing.assert_array_equal(line(ax, "observations").get_xydata(), np.column_stack([p.x, p.y]))
     assert line(ax, "observations").get_marker() == "x"
-    (band,) = (area for area in ax.collections if area.get_label() == BAND)
+    (band,) = (area for area in ax.collections if area.get_label() == DEVIATION)
     edges = band.get_paths()[0].vertices
     for i in (0, 200, 400):
         heights = edges[np.isclose(edges[:, 0], z[i]), 1]
         assert np.ptp(heights) == pytest.approx(2.0 * np.sqrt(var[i]), rel=1e-9)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "$y$")
-    assert {text.get_text() for text in ax.get_legend().get_texts()} == {MEAN, BAND, "$f$", "observations"}
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {MEAN, DEVIATION, "f", "observations"}
 
 
 def test_figure_1_omits_observations_outside_its_range():
@@ -214,7 +214,7 @@ def test_a_slice_is_the_posterior_along_one_parameter_through_the_recommended_po
             points[0][name], points[-1][name] = 1e-4, 1.0  # exp(log(lo)) may lie outside
         mu, _ = mixed_run.posterior(np.array([mixed_run.space.encode(p) for p in points]))
         np.testing.assert_allclose(line(ax, MEAN).get_ydata(), mu, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(line(ax, "$f$").get_ydata(), [mixed_hill(p) for p in points], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(line(ax, "f").get_ydata(), [mixed_hill(p) for p in points], rtol=1e-9, atol=1e-9)
 
 
 def test_discrete_parameters_are_points_with_bars_of_one_deviation(mixed_run):
@@ -230,7 +230,7 @@ def test_discrete_parameters_are_points_with_bars_of_one_deviation(mixed_run):
 def test_every_row_of_slices_has_a_scale():
     drawn = panels(plots.slices(box_run(7, budget=4)))
     assert len(drawn) == 7
-    assert [ax.get_ylabel() for ax in drawn] == ["$y$", "", "", "", "$y$", "", ""]
+    assert [ax.get_ylabel() for ax in drawn] == ["f", "", "", "", "f", "", ""]
 
 
 def test_slices_of_candidates_leave_f_out():

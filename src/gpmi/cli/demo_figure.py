@@ -11,18 +11,18 @@ from gpmi.cli.demo_function import Function
 from gpmi.policies.improvement import log_h
 from gpmi.run.result import Result
 from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
-from gpmi.views.figures.slices import values_of
 from gpmi.views.figures.style import (
     BLACK,
     BLUE,
     GREY,
     LIGHT,
+    POINTS,
     VERMILION,
     legend_above,
     new_figure,
-    star,
     style,
 )
+from gpmi.views.pictures.slices import values_of
 from gpmi.views.reading import view_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     steps = np.array(MaxNLocator(5).tick_values(0.0, max(float(gain.max()), NEAR)))
     plane.fill(promising, gain, steps, "Greens", f"6. One more would bring at most {gain.max():.2g}")
     for ax in (believed, unsure, promising):
-        ax.plot(*plane.positions(recommended[None]), "*", **star())
+        ax.plot(*plane.positions(recommended[None]), **POINTS["star"])
     _label(hidden, function.argmax, "the maximum")
     at_best = tuple(float(at[0]) for at in plane.positions(recommended[None]))
     _label(believed, at_best, "its best guess" if found_after(result, function) is None else "found")

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi._support.types import Array
+from gpmi.model.fitting.warp import Warp
 from gpmi.space import Candidates, Space
 from gpmi.space.axes import CURVE, Axis
 from gpmi.views.figures.axes import axes_of, label_axis, value_label
-from gpmi.views.figures.slices import Function, centre_of, values_of
-from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
+from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar
+from gpmi.views.pictures.slices import Function, values_of
 from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def draw_map(ax: Axes, run: OutputView, pair: tuple[int, int]) -> None:
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
     ax.plot(*plane.positions(queries), "o", linestyle="none", **how)
-    ax.plot(*plane.positions(recommended[None]), "*", **star())
+    ax.plot(*plane.positions(recommended[None]), **POINTS["star"])
 
 
 def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
@@ -66,7 +67,7 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
     plane.fill(deviation, sd, steps, "Greys", _title(run, r"posterior deviation $\sigma$"))
     for ax in (queries, mean, deviation):
         hollow = {"markerfacecolor": "none", "markeredgecolor": VERMILION} if ax is queries else {}
-        ax.plot(*plane.positions(recommended[None]), "*", **{**star(), **hollow})
+        ax.plot(*plane.positions(recommended[None]), **{**POINTS["star"], **hollow})
 
 
 def _title(run: OutputView, what: str) -> str:
@@ -177,6 +178,11 @@ def draw_queries(ax: Axes, run: OutputView, plane: MapPlane, title: str, order_n
             inward = tuple(np.where(place > 0.93, -9.0, 4.0))
             how: dict[str, Any] = {"fontsize": 7.5, "color": BLACK, "zorder": 4}
             ax.annotate(str(order[i]), tuple(place), inward, "axes fraction", "offset points", **how)
+
+
+def centre_of(warp: Warp) -> str:
+    """Return the name of the middle of a band: the inverse of a warp maps the mean to the median."""
+    return "posterior median" if warp.bends else r"posterior mean $\mu$"
 
 
 def levels_of(values: Array, others: Array, *, best_is_large: bool) -> Array:

@@ -48,7 +48,7 @@ def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
             look: dict[str, Any] = {"label": label, "zorder": order, "linewidth": 0.0, **AREAS[mark.look]}
             ax.fill_between(mark.x, mark.low, mark.high, step="post" if mark.steps else None, **look)
         case Points():
-            ax.plot(mark.x, mark.y, linestyle="none", label=label, zorder=order, **POINTS[mark.look])
+            ax.plot(mark.x, mark.y, **{"linestyle": "none", "label": label, "zorder": order, **POINTS[mark.look]})
         case Level(side="x"):
             ax.axvline(mark.at, label=label, zorder=order, **LINES[mark.look])
         case Level():

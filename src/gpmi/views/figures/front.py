@@ -10,7 +10,7 @@ from gpmi._support.text import rough, shortened
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goal
 from gpmi.views.figures.drawing import draw
-from gpmi.views.figures.style import BLUE, GREY, LIGHT, PALE, legend_above, star, without_math
+from gpmi.views.figures.style import BLUE, GREY, LIGHT, PALE, POINTS, legend_above, without_math
 from gpmi.views.front_run import FrontView
 from gpmi.views.front_view import (
     KINDS,
@@ -67,7 +67,7 @@ def draw_front(ax: Axes, run: FrontView, x: str, y: str) -> None:
     _draw_stated(ax, worst)
     if run.middle is not None and len(on_front) > 1:
         at = [shown_values([run.middle], name, goal) for name, goal in zip((x, y), goals, strict=True)]
-        ax.plot(*at, "*", **star(), label=f"trial {run.middle.number}")
+        ax.plot(*at, **POINTS["star"], label=f"trial {run.middle.number}")
     ax.set_xlabel(f"{_label(x, goals[0])} ({better(goals[0])})")
     ax.set_ylabel(f"{_label(y, goals[1])} ({better(goals[1])})")
     ax.grid(True)

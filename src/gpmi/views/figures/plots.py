@@ -20,7 +20,7 @@ from gpmi.analysis.importance import Importances
 from gpmi.analysis.importance import importances as importances_of
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Parameters, Space
-from gpmi.space.axes import Axis, contains_slices
+from gpmi.space.axes import CURVE, Axis, contains_slices
 from gpmi.space.axes import axes_of as plain_axes
 from gpmi.trials.dataframe import names_of
 from gpmi.views.fidelity_view import curves_of
@@ -32,7 +32,6 @@ from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.fidelity import draw_cost, draw_curves
 from gpmi.views.figures.front import draw_front, draw_hypervolume
 from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
-from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
 from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
@@ -42,6 +41,9 @@ from gpmi.views.model_view import bounds_of
 from gpmi.views.pictures import calibration as calibration_pictures
 from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
+from gpmi.views.pictures.picture import Picture, Ruler
+from gpmi.views.pictures.slices import DEVIATION, MEAN, Function, curve, observations, of_function, values_of
+from gpmi.views.pictures.slices import slices as slices_of
 from gpmi.views.reading import view_of
 from gpmi.views.run_view import OutputView, PartView, RunView
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
+LABEL = 2.1  # inches of an entry of a legend; our choice
 Source: TypeAlias = Any  # a Result, an Optimizer or a Study
 FAILED = "source has no model, because it failed; an event of the result says why"
 
@@ -75,11 +78,17 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
         figure = new_figure(6.4, 3.8)
         ax = figure.add_subplot()
         rows = axis.along(space.lo)
-        draw_curve(ax, axis, rows, bounds_of(posterior, rows), None if f is None else (f, space))
+        bounds = bounds_of(posterior, rows)
+        marks, y = curve(axis, rows, bounds, MEAN, DEVIATION), [bounds.ravel()]
+        if f is not None:
+            y.append(values_of(f, space, rows))
+            marks.append(of_function(axis, rows, y[-1]))
         if posterior.n:
             inside = (lo <= posterior.x[:, 0]) & (posterior.x[:, 0] <= hi)
-            draw_observations(ax, posterior.x[inside, 0], posterior.y[inside])
-        ax.set_ylabel("$y$")
+            y.append(posterior.y[inside])
+            marks.append(observations(axis, posterior.x[inside], y[-1]))
+        draw(ax, Picture("", "", Ruler.of(axis), Ruler.fitted("", np.concatenate(y)), marks))
+        ax.set(xlabel=name, ylabel="$y$")
         ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
     return figure
 
@@ -109,7 +118,7 @@ def front(source: Source, *, ax: Axes | None = None) -> Figure:
             panels = [ax]
         for panel, (x, y) in zip(panels, pairs, strict=True):
             draw_front(panel, view, x, y)
-        _add_legend(panels, ax, 4 if len(pairs) == 1 else 8)
+        _add_legend(panels, ax)
     return figure_of(panels[0])
 
 
@@ -215,7 +224,7 @@ def curves(source: Source, *, output: str | None = None, ax: Axes | None = None)
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
             draw_curves(panel, view)
-        _add_legend(panels, ax, 3)
+        _add_legend(panels, ax)
     return figure_of(panels[0])
 
 
@@ -234,7 +243,7 @@ def cost(source: Source, *, output: str | None = None, ax: Axes | None = None) -
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
             draw_cost(panel, view)
-        _add_legend(panels, ax, 3)
+        _add_legend(panels, ax)
     return figure_of(panels[0])
 
 
@@ -273,7 +282,7 @@ def importances(source: Source, *, output: str | None = None, ax: Axes | None = 
             panels = [_ax_of(ax, views)]
         for panel, view, indices in zip(panels, views, found, strict=True):
             draw(panel, importance_pictures.importances(view, indices))
-        _add_legend(panels, ax, 3)
+        _add_legend(panels, ax)
     return figure_of(panels[0])
 
 
@@ -312,7 +321,7 @@ def partial_dependence(
                 draw(panel, importance_pictures.dependence(view, axes[number], own.each[number], y))
         if ax is None:
             label_first_column([panel for panels in blocks for panel in panels])
-        _add_legend(blocks[0], ax, 3)
+        _add_legend(blocks[0], ax)
     return figure_of(blocks[0][0])
 
 
@@ -370,8 +379,10 @@ def slices(source: Source, f: Function | None = None, *, output: str | None = No
         columns = min(count, 4 if count > 6 or count == 4 else 3)
         rows = -(-count // columns)
         figure = new_figure(max(6.4, 2.7 * columns), 0.4 + 2.3 * rows * len(views))
-        for view, panels in zip(views, _blocks(figure, len(views), (rows, columns), count), strict=True):
-            draw_slices(panels, view, _part(f, view), legend=view is views[0])
+        blocks = _blocks(figure, len(views), (rows, columns), count)
+        for view, panels in zip(views, blocks, strict=True):
+            _draw_slices(panels, view, _part(f, view))
+        _add_legend([panel for panels in blocks for panel in panels], None)
     return figure
 
 
@@ -454,7 +465,7 @@ def _(view: FrontView, f: Function | None) -> Figure:
         below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))
         for ax, output in zip(below, outputs, strict=True):
             draw(ax, convergence_pictures.values(output))
-        _add_legend([*above, *below], None, 7)
+        _add_legend([*above, *below], None)
     return figure
 
 
@@ -535,7 +546,14 @@ def _draw_model(panels: list[Axes], view: OutputView, f: Function | None, count:
     if count == 2:
         draw_maps(panels, view, f)
     else:
-        draw_slices(panels, view, f if contains_slices(view.space) else None)
+        _draw_slices(panels, view, f if contains_slices(view.space) else None)
+        _add_legend(panels, None)
+
+
+def _draw_slices(panels: list[Axes], view: OutputView, f: Function | None) -> None:
+    for panel, picture in zip(panels, slices_of(view, view.axes(CURVE), f), strict=True):
+        draw(panel, picture)
+    label_first_column(panels)
 
 
 def _view(source: Any, *, model: bool = True) -> RunView:
@@ -600,10 +618,11 @@ def _blocks(figure: Figure, count: int, shape: tuple[int, int], panels: int) -> 
     return [add_panels(figure, outer[i].subgridspec(*shape), panels) for i in range(count)]
 
 
-def _add_legend(panels: Sequence[Axes], ax: Axes | None, columns: int) -> None:
+def _add_legend(panels: Sequence[Axes], ax: Axes | None) -> None:
     """Add one legend for all panels above them; into `ax` if it was given."""
     if ax is None:
-        figure_of(panels[0]).legend(*_all_labels(panels), ncols=columns, loc="outside upper left")
+        figure = figure_of(panels[0])
+        figure.legend(*_all_labels(panels), ncols=int(figure.get_figwidth() / LABEL), loc="outside upper left")
     else:
         ax.legend(loc="best")
 

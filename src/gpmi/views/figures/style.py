@@ -43,6 +43,8 @@ LINES: dict[str, dict[str, Any]] = {
     "mean": {"color": BLUE, "linewidth": 1.6},
     "reference": {"color": GREY, "linewidth": 0.9, "linestyle": (0, (5, 3))},
     "whisker": {"color": BLACK, "linewidth": 1.0},
+    "target": {"color": GREY, "linewidth": 0.9},
+    "function": {"color": BLACK, "linewidth": 1.0, "linestyle": (0, (4, 2))},
     "front-median": {"color": BLUE, "linewidth": 0.9, "linestyle": (0, (4, 2))},
     **{f"group {number}": {"color": colour, "linewidth": 1.6} for number, colour in enumerate(COLOURS)},
 }
@@ -50,7 +52,18 @@ POINTS: dict[str, dict[str, Any]] = {
     "observed": {"marker": ".", "color": GREY, "markersize": 4.0},
     "failed": {"marker": "x", "color": PALE, "markersize": 4.0},
     "point": {"marker": "o", "color": BLUE, "markersize": 3.5},
+    "cross": {"marker": "x", "color": BLUE, "markersize": 6.0, "markeredgewidth": 1.4, "clip_on": False},
+    "function": {"marker": "_", "color": BLACK},
     "value": {"marker": "o", "color": BLUE, "markersize": 4.5},
+    "star": {
+        "marker": "*",
+        "color": VERMILION,
+        "markersize": 12.0,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.8,
+        "zorder": 5,
+        "clip_on": False,
+    },
     "rug": {"marker": "|", "color": BLUE, "alpha": 0.5, "markersize": 9.0},
 }
 AREAS: dict[str, dict[str, Any]] = {
@@ -89,18 +102,6 @@ def figure_of(ax: Axes) -> Figure:
 def add_panels(figure: Figure, grid: GridSpecBase, count: int) -> list[Axes]:
     """Add axes to the first `count` cells of a grid, row by row."""
     return [figure.add_subplot(grid[divmod(i, grid.ncols)]) for i in range(count)]
-
-
-def star() -> dict[str, Any]:
-    """Return how the recommended point is marked."""
-    return {
-        "color": VERMILION,
-        "markersize": 12.0,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.8,
-        "zorder": 5,
-        "clip_on": False,
-    }
 
 
 def label_first_column(panels: Sequence[Axes]) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 from gpmi._support.text import rounded
 from gpmi.space.mixtures import Triangle, grid_of
 from gpmi.views.figures.axes import value_label
-from gpmi.views.figures.contours import levels_of
-from gpmi.views.figures.slices import centre_of
-from gpmi.views.figures.style import BLACK, colour_bar, star, without_math
+from gpmi.views.figures.contours import centre_of, levels_of
+from gpmi.views.figures.style import BLACK, POINTS, colour_bar, without_math
 from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
     ax.plot(
         *told.T, "o", markerfacecolor="white", markeredgecolor=BLACK, markersize=4.0, linestyle="none", clip_on=False
     )
-    ax.plot(*(triangle.weights(row[None]) @ CORNERS).T, "*", **star())
+    ax.plot(*(triangle.weights(row[None]) @ CORNERS).T, **POINTS["star"])
     ends = zip(triangle.names, triangle.highs, CORNERS, ((0, 6), (-4, -14), (4, -14)), strict=True)
     for name, value, place, shift in ends:
         text = f"{without_math(name)} {rounded(float(value))}"

@@ -186,7 +186,7 @@ def box(x: Array, y: Array, class_: str) -> Markup:
 def points(x: Array, y: Array, look: str) -> Markup:
     """Return marks at places."""
     match look:
-        case "failed":
+        case "failed" | "cross":
             return crosses(x, y, look, 2.5)
         case "star":
             return joined(*(star(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))

@@ -9,8 +9,8 @@ import numpy as np
 from gpmi._support.text import shortened
 from gpmi.analysis.importance import Importance, Importances
 from gpmi.space.axes import Axis
-from gpmi.views.pictures.curve import curve, rug
 from gpmi.views.pictures.picture import Picture, Ruler, Spans
+from gpmi.views.pictures.slices import curve, rug
 from gpmi.views.run_view import OutputView
 
 NAME = 24  # characters of the name of a parameter, at most
@@ -47,7 +47,7 @@ def dependence(run: OutputView, axis: Axis, index: Importance, y: Ruler) -> Pict
     bounds = np.array([index.effect_interval[:, 0], index.effect, index.effect_interval[:, 1]])
     marks = curve(axis, rows, bounds, "mean over the others", "95 % interval")
     title = f"{run.function_name} along {axis.name}, averaged over the other parameters"
-    return Picture(title, "", Ruler.of(axis), y, [*marks, rug(axis, run.rows, y, "where values were observed")])
+    return Picture(title, "", Ruler.of(axis), y, [*marks, rug(axis, run.rows, y)])
 
 
 def effects(run: OutputView, indices: Sequence[Importance]) -> Ruler:
