@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import Posterior, kernels, maximize
+from gpmi._support.types import Observations
 from gpmi.model.fitting import descent, schedule, slice_sampling
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
@@ -239,6 +240,42 @@ def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:
     xs, ys = x[rows], y[rows]
     assert len(xs) <= FIT_POINTS and ys.max() == y.max() and ys.min() == y.min()
     assert xs[0] == 0 and xs[-1] == 999
+
+
+def clustered(seed: int, n: int) -> Observations:
+    """Values in twelve clusters of six dimensions, with noise of sd 0.3."""
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.random((12, 6))[rng.integers(12, size=n)] + 0.1 * rng.standard_normal((n, 6)), 0.0, 1.0)
+    y = -np.sin(6.0 * x + np.arange(6)).sum(axis=1) + 0.3 * rng.standard_normal(n)
+    return Observations.of(x, y, np.zeros(n), np.ones(n))
+
+
+def learned_priors() -> schedule.PriorSchedule:
+    return schedule.PriorSchedule(None, None, "map", span=np.ones(6), groups=tuple(range(6)), seed=0)
+
+
+@pytest.mark.parametrize("seed", [0, 7, 8, 12])
+@pytest.mark.parametrize("preloaded", [0, 320])
+def test_beyond_256_values_short_lengthscales_without_noise_are_left_again(seed: int, preloaded: int) -> None:
+    """A fit on 256 values of a cluster takes noise for a rough f; more values say otherwise."""
+    prior = learned_priors()(320, clustered(seed, 320), preloaded=preloaded)
+    assert 0.2 < np.sqrt(prior.noise_var) < 0.4
+    assert np.exp(prior.kernel.theta[1:]).min() > 0.2
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 1000), n=st.sampled_from([320, 384, 512]))
+def test_beyond_256_values_no_fit_explains_all_values_worse_than_the_fit_before(seed: int, n: int) -> None:
+    observed, priors = clustered(seed, n), learned_priors()
+    scale = float(observed.y.std())
+    e = setting(tuple(range(6))).criterion(observed.x, (observed.y - observed.y.mean()) / scale, scale)
+
+    def surprisal(p: int) -> float:
+        prior = priors(p, observed)
+        return e.surprisal(e.covariance.q_of(prior.kernel, prior.noise_var / scale**2))
+
+    before = schedule.warm_size(n)
+    assert before is not None and surprisal(n) <= surprisal(before) + 1e-6
 
 
 def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -655,6 +655,26 @@ def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_mo
     assert [event.kind for event in fit_noise(x, y, kernel).events] == ["subset"]
 
 
+@guards("gpmi.model.fitting.fit._JUDGE_POINTS", 100, 256)
+def test_a_fit_on_some_of_the_values_does_not_forget_what_the_others_settled() -> None:
+    """Of 512 values 64 are spread over the box; of the 256 that a fit looks at, 32."""
+    lost = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = np.concatenate([rng.random((64, 3)), np.clip(0.5 + 0.03 * rng.standard_normal((448, 3)), 0.0, 1.0)])
+        y = -np.sin(6.0 * x + np.arange(3)).sum(axis=1) + 0.3 * rng.standard_normal(512)
+        observed, scale = Observations.of(x, y, np.zeros(512), np.ones(512)), float(y.std())
+        priors = PriorSchedule(None, None, "map", span=np.ones(3), groups=(0, 1, 2), seed=0)
+        criterion = FitSetting(DEFAULT, None, np.ones(3), (0, 1, 2)).criterion(x, (y - y.mean()) / scale, scale)
+        qs = (
+            criterion.covariance.q_of(p.kernel, p.noise_var / scale**2)
+            for p in (priors(512, observed), priors(256, observed))
+        )
+        after, before = (criterion.surprisal(q) for q in qs)
+        lost.append(after - before)
+    assert max(lost) < 0.01
+
+
 @guards("gpmi.model.fitting.fit.SAMPLES", 0, 1)
 def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
     x, y = drawn_data(8, 0.3, 1e-4, 0)

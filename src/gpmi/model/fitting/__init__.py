@@ -8,8 +8,9 @@ Where to look, from the outside to the inside:
   (`noise_var=None`), with their priors and bounds.
 - What is optimised? `criterion`: the evidence of the unknowns; with `fit="loo"` their leave-one-out likelihood,
   `leave_one_out`. `covariance` computes K and its derivatives as functions of the unknowns.
-- By which search? `fit` compares starts and follows the best of them with the BFGS descent of `descent`. With
-  `fit="mcmc"` it adds draws by `slice_sampling`.
+- By which search? `fit` compares starts and follows the best of them with the BFGS descent of `descent`. Beyond 256
+  values it follows all of them, and compares the ends on more values. With `fit="mcmc"` it adds draws by
+  `slice_sampling`.
 
 Noise is learned in `fit`: as one of the unknowns (`fit.fit`), or alone under a fixed kernel (`fit.fit_noise`).
 `student_prior` learns the scale of heavy-tailed noise. `undetected_noise` asks whether noise may hide where the fit

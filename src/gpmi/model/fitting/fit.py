@@ -7,6 +7,7 @@ units in which the space is the unit cube and y has mean 0 and variance 1. They 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
 _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about as many as a whole descent takes
 _RACE_POINTS = 128  # observations in this comparison, at most: an eighth of the cost with FIT_POINTS
+_JUDGE_POINTS = 1024  # observations on which the minima of a fit on FIT_POINTS of them are compared, at most
 _FAR = 16.0  # skip noise variances this many nats (a factor of 1e7) less probable than the best
 _RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
 
@@ -82,6 +84,7 @@ def fit(
     warp: Warp = IDENTITY,
     warm: Prior | None = None,
     wide: bool = True,
+    many: bool = False,
     rng: np.random.Generator | None = None,
     noises: RowNoise | None = None,
     predictive: bool = False,
@@ -95,13 +98,25 @@ def fit(
     starts: the centre of the hyper-prior, the same with much noise, and `warm`, an earlier fit. A search that is not
     wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y, and with
     `predictive` how well it predicts each y from the others.
+
+    With `many` observations, more than FIT_POINTS, every start is followed to its minimum on the rows of the fit. The
+    minima and `warm` as it is are then compared by their evidence on all rows, _JUDGE_POINTS of them: some hundred rows
+    may be explained by short lengthscales without noise, or say nothing of a parameter, where the others know better.
     """
     events = _subset_event(y)
-    subsample = FitData(x, y, noises).at_most(FIT_POINTS)
+    whole = FitData(x, y, noises)
+    subsample = whole.at_most(FIT_POINTS)
     location, scale, data = replace(subsample, y=warp(subsample.y)).standardised()
     z = data.y
     criterion = setting.criterion(data.x, z, scale, data.noises)
-    minimum = _best_minimum(criterion, _starts(criterion, scale, warm, wide, setting.sources))
+    starts = _starts(criterion, scale, warm, wide, many, setting.sources)
+    if many:
+        minima = [descend(criterion, begin, ROUNDS) for begin in starts]
+        if warm is not None:
+            minima.append(descend(criterion, starts[-1], 0))  # the earlier fit as it is
+        minimum = min(minima, key=_surprisal_of_all(setting, whole, warp, criterion, scale))
+    else:
+        minimum = _best_minimum(criterion, starts)
     if minimum.loss == NO_FIT and len(z):
         failure = f"the fit on {len(z)} observations failed; the centre of the hyper-prior is used"
         minimum, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
@@ -124,11 +139,13 @@ def fit(
 
 
 def _starts(
-    criterion: Criterion, scale: float, warm: Prior | None, wide: bool, sources: SourceRows | None
+    criterion: Criterion, scale: float, warm: Prior | None, wide: bool, many: bool, sources: SourceRows | None
 ) -> list[DescentPoint]:
-    """Return the starts of the search."""
+    """Return the starts of the search, the earlier fit last. From many rows the centre leads nowhere else."""
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
+    if many and warm is not None:
+        starts = starts[1:]
     if sources is not None and starts:
         starts += sources.flipped(unknowns.centre)
     if warm is not None:
@@ -146,6 +163,24 @@ def _best_minimum(criterion: Criterion, starts: list[DescentPoint]) -> DescentPo
         rounds = ROUNDS if n <= _RACE_TO_THE_END else _RACE_ROUNDS
         starts = [min((descend(rough, begin, rounds) for begin in starts), key=lambda minimum: minimum.loss)]
     return descend(criterion, starts[0], ROUNDS)
+
+
+def _surprisal_of_all(
+    setting: FitSetting, whole: FitData, warp: Warp, criterion: Criterion, scale: float
+) -> Callable[[DescentPoint], float]:
+    """Return -log p(y, q) at a point in the units of `criterion`, for y of up to _JUDGE_POINTS rows of `whole`.
+
+    Each call costs a factorisation, O(n^3).
+    """
+    rows = whole.at_most(_JUDGE_POINTS)
+    _, unit, data = replace(rows, y=warp(rows.y)).standardised()
+    judge = setting.criterion(data.x, data.y, unit, data.noises)
+
+    def surprisal(point: DescentPoint) -> float:
+        noise = criterion.noise(point.q) * (scale / unit) ** 2
+        return judge.surprisal(judge.covariance.q_of(criterion.covariance.kernel(point.q), noise))
+
+    return surprisal
 
 
 def _unexplained(setting: FitSetting, criterion: Criterion, q: Array) -> tuple[Event, ...]:

@@ -150,6 +150,7 @@ class PriorSchedule:
             data.y,
             warm=warms.get(True),
             wide=wide,
+            many=p > FIT_POINTS,
             rng=self._rng(p),
             noises=data.noises,
             predictive=True,
@@ -168,7 +169,8 @@ class PriorSchedule:
             data = replace(data, y=warp.inverse(data.y))
         learn = partial(fit, self._without_sources, data.x, data.y, noises=data.noises)
         predictive = self._setting.sources is not None
-        return learn(warp=warp, warm=warm, wide=wide, rng=self._rng(len(first)), predictive=predictive)
+        n = len(first)
+        return learn(warp=warp, warm=warm, wide=wide, many=n > FIT_POINTS, rng=self._rng(n), predictive=predictive)
 
     def _rng(self, p: int) -> np.random.Generator | None:
         """Return the random numbers of the fit on p observations; None if it draws no priors."""
@@ -261,10 +263,10 @@ def warm_size(p: int) -> int | None:
 def is_wide(p: int) -> bool:
     """Return whether the fit on p observations has other starts besides its warm start.
 
-    It has up to 16 observations, and at 24, 32, 48, 64, 128 and 256. Beyond 256 a fit uses no more observations than
-    that (FIT_POINTS), so its optimum moves little. Our choice.
+    It has up to 16 observations, at 24, 32, 48, 64, 128 and 256, and beyond FIT_POINTS: there a fit serves so many
+    suggestions that its cost does not matter, and a wrong optimum would be inherited by all later ones. Our choice.
     """
-    return p <= 16 or (p == _octave(p) and p <= FIT_POINTS) or (p <= 64 and 2 * p == 3 * _octave(p))
+    return p <= 16 or p > FIT_POINTS or p == _octave(p) or (p <= 64 and 2 * p == 3 * _octave(p))
 
 
 def _octave(n: int) -> int:
