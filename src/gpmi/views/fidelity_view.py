@@ -9,9 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.space import FidelityColumn
 from gpmi.trials import Trial
-from gpmi.trials.costs import cost_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.trial import Report
 from gpmi.views.run_view import OutputView, RunView
@@ -66,12 +64,6 @@ class CostTrace(NamedTuple):
     row: Array  # the level of the measurement from 0 on; for steps 1 if it reached the target, else 0
 
 
-def steps_of(run: RunView) -> FidelityColumn | None:
-    """Return the fidelity of a run if it has steps."""
-    found = run.space.fidelity
-    return None if found is None or not found.fidelity.has_steps else found
-
-
 def value_of(report: Report, run: OutputView) -> float:
     """Return the value of a report in the view of one output; nan if it has none."""
     y = report.y.get(run.key, np.nan) if isinstance(report.y, Mapping) else report.y
@@ -80,27 +72,27 @@ def value_of(report: Report, run: OutputView) -> float:
 
 def curves_of(run: OutputView) -> list[DrawnCurve]:
     """Return the curves of a run in the order of the trials, without trials that do not count. O(n) values."""
-    found, reached = list[DrawnCurve](), {trial.number for trial in at_target(run.trials, run.space)}
+    curves, reached = list[DrawnCurve](), {trial.number for trial in at_target(run.trials, run.space)}
     for trial in run.trials:
         if trial.status not in _KIND or not trial.curve:
             continue
         steps = np.array([report.step for report in trial.curve], dtype=float)
         y = np.array([value_of(report, run) for report in trial.curve])
-        known = np.isfinite(y)
-        if known.any():
+        present = np.isfinite(y)
+        if present.any():
             kind = "short" if trial.status == "told" and trial.number not in reached else _KIND[trial.status]
-            found.append(DrawnCurve(trial, kind, steps[known], y[known]))
-    return found
+            curves.append(DrawnCurve(trial, kind, steps[present], y[present]))
+    return curves
 
 
 def drawn_curves(run: OutputView) -> list[DrawnCurve]:
     """Return the curves to draw: at most about MAX_CURVES of them with MAX_POINTS values each."""
-    found = curves_of(run)
+    curves = curves_of(run)
     best = None if run.best is None else run.best.number
-    needed = [one for one in found if one.kind == "running" or one.trial.number == best]
-    others = [one for one in found if one.kind != "running" and one.trial.number != best]
-    chosen = {one.trial.number for one in (*needed, *others[:: -(-len(others) // MAX_CURVES) or 1])}
-    return [_thinned(one) for one in found if one.trial.number in chosen]
+    needed = [curve for curve in curves if curve.kind == "running" or curve.trial.number == best]
+    others = [curve for curve in curves if curve.kind != "running" and curve.trial.number != best]
+    chosen = {curve.trial.number for curve in (*needed, *others[:: -(-len(others) // MAX_CURVES) or 1])}
+    return [_thinned(curve) for curve in curves if curve.trial.number in chosen]
 
 
 def _thinned(curve: DrawnCurve) -> DrawnCurve:
@@ -115,27 +107,24 @@ def continued(run: OutputView, curves: list[DrawnCurve]) -> list[tuple[DrawnCurv
 
     They are at most MAX_CONTINUED of each kind, from the best to the worst last value.
     """
-    fidelity = steps_of(run)
-    if run.posterior is None or fidelity is None:
+    if run.posterior is None:
         return []
-    found = list[DrawnCurve]()
+    chosen, target = list[DrawnCurve](), run.fidelity.target
     for kind in ("stopped", "running"):
-        some = [one for one in curves if one.kind == kind and one.steps[-1] < fidelity.fidelity.target]
-        some.sort(key=lambda one: one.end[1])
-        places = np.linspace(0.0, len(some) - 1.0, min(MAX_CONTINUED, len(some))).round().astype(int).tolist()
-        found += [some[i] for i in places]
-    return [(one, _continuation(run, one, fidelity)) for one in found]
+        ending = [curve for curve in curves if curve.kind == kind and curve.steps[-1] < target]
+        ending.sort(key=lambda curve: curve.end[1])
+        places = np.linspace(0.0, len(ending) - 1.0, min(MAX_CONTINUED, len(ending))).round().astype(int).tolist()
+        chosen += [ending[i] for i in places]
+    return [(curve, _continuation(run, curve)) for curve in chosen]
 
 
-def _continuation(run: OutputView, curve: DrawnCurve, fidelity: FidelityColumn) -> Continuation:
+def _continuation(run: OutputView, curve: DrawnCurve) -> Continuation:
     """Return mean and band of a curve from its end to the target: O(n^2) for each of AHEAD points."""
     from scipy.special import ndtri
 
-    assert run.posterior is not None
-    begin, target = int(curve.steps[-1]), int(fidelity.fidelity.target)
-    steps = np.unique(np.linspace(begin, target, AHEAD).round().astype(int))
+    steps = np.unique(np.linspace(int(curve.steps[-1]), int(run.fidelity.target), AHEAD).round().astype(int))
     row = run.space.encode(curve.trial.x)
-    rows = np.array([fidelity.at(row, int(step)) for step in steps])
+    rows = np.array([run.fidelity.at(row, int(step)) for step in steps])
     width = float(ndtri(0.5 + 0.5 * BAND))
     low, middle, high = np.sort(run.bounds(rows, width), axis=0)
     return Continuation(steps.astype(float), low, middle, high)
@@ -156,53 +145,19 @@ def is_stopped(trial: Trial) -> bool:
 
 def spending(run: RunView) -> CostTrace:
     """Return what had been spent when each trial ended, and the best value at the target then. O(n log n)."""
-    fidelity = run.space.fidelity
-    assert fidelity is not None
-    changes = [change for trial in run.trials for change in _changes(trial, run.space.encode(trial.x), fidelity)]
+    expenses = [part for trial in run.trials for part in run.fidelity.expenses(trial, run.space.encode(trial.x))]
     spent, ended = 0.0, list[tuple[float, Trial]]()
-    for _, cost, trial, is_end in sorted(changes, key=lambda change: (change[0], change[3])):
-        spent += cost
-        if is_end:
-            ended.append((spent, trial))
+    for part in sorted(expenses, key=lambda part: (part.order, part.is_last)):
+        spent += part.cost
+        if part.is_last:
+            ended.append((spent, part.trial))
     reached = {trial.number for trial in run.told}
-    y = np.array([trial.y if trial.number in reached and trial.y is not None else np.nan for _, trial in ended])
+    y = np.array([trial.y if trial.number in reached else None for _, trial in ended], dtype=float)
     counts = np.array([trial.feasible for _, trial in ended], dtype=bool) & np.isfinite(y)
     best = np.maximum.accumulate(np.where(counts, run.sign * y, -np.inf)) if len(y) else y
     return CostTrace(
         np.array([spent for spent, _ in ended]),
         np.where(np.isfinite(best), run.sign * best, np.nan),
         y,
-        np.array([_level(trial, fidelity) for _, trial in ended], dtype=float),
+        np.array([run.fidelity.row_of(trial) for _, trial in ended], dtype=float),
     )
-
-
-def _changes(trial: Trial, row: Array, fidelity: FidelityColumn) -> list[tuple[int, float, Trial, bool]]:
-    """Return what a trial cost, as (place among all outcomes, cost, trial, whether it ended there)."""
-    if trial.status in ("rejected", "retracted"):
-        return []
-    own, end = fidelity.fidelity, [] if trial.order is None else [(trial.order, 0.0, trial, True)]
-    if own.has_steps:
-        totals = [0.0, *(own.cost_of(report.step) for report in trial.curve)]
-        costs = zip(trial.curve, np.diff(totals).tolist(), strict=True)
-        return [(report.order, cost, trial, False) for report, cost in costs] + end
-    return [(order, cost_of(trial, row, fidelity), trial, True) for order, _, trial, _ in end]
-
-
-def _level(trial: Trial, fidelity: FidelityColumn) -> int:
-    """Return the row of a trial in `row_names`."""
-    own, at = fidelity.fidelity, trial.x[fidelity.name]
-    return int(trial.status == "told" and at == own.target) if own.has_steps else own.labels.index(at)
-
-
-def row_names(fidelity: FidelityColumn) -> list[str]:
-    """Return what the rows of `CostTrace.row` are called."""
-    own = fidelity.fidelity
-    return ["not to the end", "to the end"] if own.has_steps else [str(label) for label in own.labels]
-
-
-def cost_name(fidelity: FidelityColumn) -> str:
-    """Return what the cost is called on an axis."""
-    own = fidelity.fidelity
-    if own.learns_costs:
-        return "time spent, in seconds"
-    return f"cost spent, in steps of {fidelity.name}" if own.has_steps and own.cost is None else "cost spent"

@@ -21,6 +21,7 @@ from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goals
+from gpmi.views.fidelities import NoFidelity, fidelity_of
 
 REASON = 200  # characters of the reason for failures, at most
 
@@ -89,6 +90,11 @@ class TrialsView:
     # Parameters
 
     @cached_property
+    def fidelity(self) -> NoFidelity:
+        """What the fidelity of the space is to figures and reports."""
+        return fidelity_of(self.space)
+
+    @cached_property
     def names(self) -> list[str]:
         """The names of the parameters; x0, x1, ... if points are arrays."""
         return names_of(self.space)
@@ -97,8 +103,7 @@ class TrialsView:
     def titles(self) -> list[str]:
         """The names with their units."""
         units = {axis.name: axis.title for axis in self.axes(2)}
-        if (found := self.space.fidelity) is not None and found.fidelity.unit:
-            units[found.name] = f"{found.name} ({found.fidelity.unit})"
+        units |= self.fidelity.titles
         return [units.get(name, name) for name in self.names]
 
     def shown_values(self, trial: Trial) -> list[Any]:
@@ -106,10 +111,8 @@ class TrialsView:
 
         None stands for an inactive parameter, and for a trial that has reported no step.
         """
-        values, found = self.values(trial.x), self.space.fidelity
-        if found is not None and found.fidelity.has_steps:
-            values[self.names.index(found.name)] = trial.curve[-1].step if trial.curve else None
-        return values
+        reached = self.fidelity.reached(trial)
+        return [reached.get(name, value) for name, value in zip(self.names, self.values(trial.x), strict=True)]
 
     def values(self, x: Point) -> list[Any]:
         """Return the coordinates of a point in the order of the names; None for an inactive parameter."""

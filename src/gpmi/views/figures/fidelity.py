@@ -11,10 +11,8 @@ from gpmi.views.fidelity_view import (
     KINDS,
     Kind,
     continued,
-    cost_name,
     curves_of,
     drawn_curves,
-    row_names,
     spending,
     stop_reasons,
 )
@@ -40,8 +38,6 @@ ROW = 0.065  # the part for each of them; our choice
 def draw_curves(ax: Axes, run: OutputView) -> None:
     """Draw every curve over its steps, and where those that have not reached the target are believed to go on to."""
     found, counts = drawn_curves(run), Counter(one.kind for one in curves_of(run))
-    fidelity = run.space.fidelity
-    assert fidelity is not None
     best = None if run.best is None else run.best.number
     for kind, (colour, mark) in HOW.items():
         some = [one for one in found if one.kind == kind and one.trial.number != best]
@@ -62,10 +58,9 @@ def draw_curves(ax: Axes, run: OutputView) -> None:
         ax.plot(ahead.steps, ahead.middle, color=HOW[one.kind][0], label=names[0], **lines)
         ax.fill_between(ahead.steps, ahead.low, ahead.high, color=LIGHT, alpha=0.45, linewidth=0.0, label=names[1])
         names = None, None
-    first, last = fidelity.fidelity.labels
+    first, last = run.fidelity.ends
     margin = 0.02 * (last - first)
-    name = f"{fidelity.name} ({fidelity.fidelity.unit})" if fidelity.fidelity.unit else fidelity.name
-    ax.set(xlabel=without_math(name), xlim=(first - margin, last + margin))
+    ax.set(xlabel=without_math(run.fidelity.title), xlim=(first - margin, last + margin))
     ax.set_ylabel(value_label(run))
     ax.grid(True)
 
@@ -80,9 +75,7 @@ def _kind_words(run: OutputView, kind: Kind) -> str:
 
 def draw_cost(ax: Axes, run: OutputView) -> None:
     """Draw the best value at the target against what was spent, and below it a mark for each measurement by level."""
-    fidelity, found = run.space.fidelity, spending(run)
-    assert fidelity is not None
-    names = row_names(fidelity)
+    found, names = spending(run), run.fidelity.row_names
     there = np.isfinite(found.y)
     last = float(found.spent[-1])
     ax.plot(found.spent[there], found.y[there], ".", color=GREY, markersize=5.0, label="at the target")
@@ -104,7 +97,7 @@ def draw_cost(ax: Axes, run: OutputView) -> None:
                 transform=ax.get_xaxis_transform())  # fmt: skip
         if len(names) <= ROWS / ROW + 1.0 or i in (0, len(names) - 1):
             ax.text(1.01, at, without_math(name), color=colour, fontsize=8.0, va="center", transform=ax.transAxes)
-    ax.set_xlabel(without_math(cost_name(fidelity)))
+    ax.set_xlabel(without_math(run.fidelity.cost_name))
     ax.set_ylabel(value_label(run))
     ticks = [tick for tick in ax.get_yticks() if low <= tick <= high]
     ax.set_yticks(ticks)

@@ -253,15 +253,11 @@ def _fidelity_views(source: Any, output: str | None, *, steps: bool) -> Sequence
     With `steps` they are those with a curve, also while no trial has reached the target. Otherwise they are objectives.
     """
     view = view_of(source)
-    fidelity = view.space.fidelity
-    if fidelity is None:
-        raise ValueError('the space of source has no fidelity; it takes one such as "epoch": gpmi.Fidelity(1, 52)')
-    if steps and not fidelity.fidelity.has_steps:
-        raise ValueError(f"{fidelity.name} has levels, so there are no curves; draw cost(run)")
+    view.fidelity.check(has_curves=steps)
     default = view.focus if steps else view.objective_views
     views = default if output is None else _views(source, output)
     if not steps and not any(view.told for view in views):
-        raise ValueError(f"no trial has reached {fidelity.name} {fidelity.fidelity.target}, so there is no value yet")
+        raise ValueError(f"no trial has reached {view.fidelity.name} {view.fidelity.target}, so there is no value yet")
     if steps and not any(map(curves_of, views)):
         raise ValueError("source has no curve, so there is nothing to draw; report a step first")
     return views

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.text import rounded, shortened
-from gpmi.space import FidelityColumn
-from gpmi.views.fidelity_view import CostTrace, cost_name, row_names, spending
+from gpmi.views.fidelity_view import CostTrace, spending
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
 from gpmi.views.html.svg import Chart, Scale, dots, figure, fitted, key, line, margin, steps, text
 from gpmi.views.run_view import OutputView, RunView
@@ -17,57 +16,51 @@ LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 8.0, 42.0
 
 def cost(run: RunView) -> Markup | None:
     """Return the best value against the cost, and how often each level was measured; None without a fidelity."""
-    fidelity = run.space.fidelity
-    if fidelity is None:
+    whole, fidelity = spending(run), run.fidelity
+    if not len(whole.spent):
         return None
-    found = spending(run)
-    if not len(found.spent):
-        return None
-    names, own = row_names(fidelity), fidelity.fidelity
-    counts = [int((found.row == i).sum()) for i in range(len(names))]
-    costs = ["" if own.has_steps or own.learns_costs else rounded(own.cost_of(label)) for label in own.labels]
-    head = ["trials", "times"] if own.has_steps else [fidelity.name, "cost of one", "times"]
+    counts = [int((whole.row == i).sum()) for i in range(len(fidelity.row_names))]
     rows = [
-        [tag("th", name, scope="row"), *([] if own.has_steps else [tag("td", price)]), cell(count)]
-        for name, price, count in zip(names, costs, counts, strict=True)
+        [tag("th", name, scope="row"), *(tag("td", price) for price in prices), cell(count)]
+        for (name, *prices), count in zip(fidelity.prices, counts, strict=True)
     ]
-    known = [(view, spending(view)) for view in run.objective_views if view.told]
-    lead = f"{cost_name(fidelity).capitalize()}: {rounded(float(found.spent[-1]))} for {len(found.spent)} trials."
+    traces = [(view, spending(view)) for view in run.objective_views if view.told]
+    lead = f"{fidelity.cost_name.capitalize()}: {rounded(float(whole.spent[-1]))} for {len(whole.spent)} trials."
     return joined(
         tag("p", lead),
-        tag("div", [_chart(view, one, fidelity) for view, one in known], class_="figures large") if known else None,
-        simple_table("What was measured", head, rows[::-1]),
+        tag("div", [_chart(view, trace) for view, trace in traces], class_="figures large") if traces else None,
+        simple_table("What was measured", fidelity.head, rows[::-1]),
     )
 
 
-def _chart(run: OutputView, found: CostTrace, fidelity: FidelityColumn) -> Markup:
-    names = row_names(fidelity)
+def _chart(run: OutputView, trace: CostTrace) -> Markup:
+    names = run.fidelity.row_names
     height = PLOT + ROW * len(names) + BOTTOM
-    there, known = np.isfinite(found.y), np.isfinite(found.best)
-    y = fitted(found.y[there], PLOT - 6.0, TOP, wide=np.inf)
-    last = float(found.spent[-1]) or 1.0
+    there, present = np.isfinite(trace.y), np.isfinite(trace.best)
+    y = fitted(trace.y[there], PLOT - 6.0, TOP, wide=np.inf)
+    last = float(trace.spent[-1]) or 1.0
     rows = Scale(0.0, 1.0, height - BOTTOM, TOP, named=((0.0, ""),))  # the frame goes round values and marks
     left = max(margin(y, LEFT), 14.0 + 6.2 * max(len(shortened(name, 14)) for name in names))
     chart = Chart(Scale(0.0, 1.02 * last, left, WIDTH - RIGHT), rows, WIDTH, height)
     for value, label in y.ticks(5):
         place = float(y(value))
         chart.add(line(left, place, WIDTH - RIGHT, place, "grid"), text(left - 5, place + 4, label, "tick", "end"))
-    name = "y" if run.output is None else shortened(run.output, 40)
-    chart.axes(cost_name(fidelity), "" if len(names) > 1 and left > 80 else name)
+    name = shortened(run.given_name, 40) or "y"
+    chart.axes(run.fidelity.cost_name, "" if len(names) > 1 and left > 80 else name)
     chart.add(line(left, PLOT, WIDTH - RIGHT, PLOT, "grid"))
-    x = chart.x(found.spent)
+    x = chart.x(trace.spent)
     for i, row in enumerate(names[::-1]):
         at = PLOT + ROW * (i + 0.5)
-        own = x[found.row == len(names) - 1 - i]
-        marks = "".join(f"M{place:.1f},{at - 4:.1f}v8" for place in own.tolist())
+        places = x[trace.row == len(names) - 1 - i]
+        marks = "".join(f"M{place:.1f},{at - 4:.1f}v8" for place in places.tolist())
         chart.add(text(left - 5, at + 4, shortened(row, 14), "tick", "end"))
         chart.add(tag("path", d=marks, class_="thin" if i == 0 else "observed") if marks else Markup(""))
-    chart.add(dots(x[there], y(found.y[there]), "observed", 2.2))
-    if known.any():
-        end = np.append(x[known], float(chart.x(last)))
-        chart.add(steps(end, y(np.append(found.best[known], found.best[-1])), "mean"))
+    chart.add(dots(x[there], y(trace.y[there]), "observed", 2.2))
+    if present.any():
+        end = np.append(x[present], float(chart.x(last)))
+        chart.add(steps(end, y(np.append(trace.best[present], trace.best[-1])), "mean"))
     largest = "largest" if run.goal == "max" else "smallest"
-    now = f"The {largest} {name} is {rounded(float(found.best[-1]))}." if known.any() else "None is feasible yet."
+    now = f"The {largest} {name} is {rounded(float(trace.best[-1]))}." if present.any() else "None is feasible yet."
     entries = [
         (dots(np.array([16.0]), np.array([8.0]), "observed", 3.0), "a value at the target"),
         (line(2, 8, 30, 8, "mean"), f"the {largest} so far"),

@@ -19,7 +19,6 @@ from gpmi.views.fidelity_view import (
     continued,
     curves_of,
     drawn_curves,
-    steps_of,
     stop_reasons,
 )
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
@@ -42,13 +41,12 @@ LINES: dict[Kind, str] = {
 
 def curves(run: RunView) -> Markup | None:
     """Return the curves, why trials were stopped, and how many; None if the fidelity has no steps."""
-    fidelity = steps_of(run)
     parts = [(view, _chart(view)) for view in run.focus if curves_of(view)]
-    if fidelity is None or not parts:
+    if not parts:
         return None
     counts = Counter(one.kind for one in curves_of(parts[0][0]))
     words = ", ".join(f"{counts[kind]} {text}" for kind, text in KINDS.items() if counts[kind])
-    lead = f"Each line is a trial over {fidelity.name}: {words}."
+    lead = f"Each line is a trial over {run.fidelity.name}: {words}."
     reasons = stop_reasons(run)
     rows = [[tag("td", why, class_="words"), cell(count)] for why, count in reasons[:MAX_REASONS]]
     table = simple_table("Why trials were stopped", ["why they were stopped", "times"], rows) if rows else None
@@ -77,20 +75,17 @@ def _chart(run: OutputView) -> Markup:
     total = len(curves_of(run))
     fewer = f" {len(found)} of {total} are drawn." if len(found) < total else ""
     said = "No trial has reached the last step yet." if run.best is None else f"The best ends at {rounded(run.best.y)}."
-    name = "y" if run.output is None else shortened(run.output, 40)
+    name = shortened(run.given_name, 40) or "y"
     title = f"The curves of {name}"
     return figure(chart.svg(title, said + fewer), said, fewer, key(*marks))
 
 
 def _frame(run: OutputView, found: list[DrawnCurve], more: list[Array], size: tuple[float, float]) -> Chart:
     """Return an empty chart whose scales fit curves and other values."""
-    fidelity = steps_of(run)
-    assert fidelity is not None
     y = fitted(np.concatenate([*(one.y for one in found), *more]), size[1] - BOTTOM, TOP, wide=np.inf)
-    first, last = fidelity.fidelity.labels
-    chart = Chart(Scale(float(first), float(last), margin(y, LEFT), size[0] - RIGHT, whole=True), y, *size)
-    unit = f" ({fidelity.fidelity.unit})" if fidelity.fidelity.unit else ""
-    chart.axes(f"{fidelity.name}{unit}", "y" if run.output is None else shortened(run.output, 40))
+    first, last = run.fidelity.ends
+    chart = Chart(Scale(first, last, margin(y, LEFT), size[0] - RIGHT, whole=True), y, *size)
+    chart.axes(run.fidelity.title, shortened(run.given_name, 40) or "y")
     return chart
 
 

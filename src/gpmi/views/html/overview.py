@@ -42,7 +42,7 @@ def found(run: RunView) -> Markup:
     """Return what was found, in words and as a table of the coordinates of its points."""
     finding = run.finding
     return joined(
-        tag("p", _outcomes(run), _reached(run), _end_of_run(run)),
+        tag("p", _outcomes(run), run.fidelity.counted(len(run.told)), _end_of_run(run)),
         tag("p", *_marked(finding.lead), class_="lead") if finding.lead else None,
         *(tag("p", *_marked(words)) for words in finding.before),
         _points(run, finding.points) if finding.points else None,
@@ -67,15 +67,6 @@ def _outcomes(run: RunView) -> str:
     elif outcomes:
         text += f": {', '.join(outcomes)}" if count > 1 else f", {outcomes[0].partition(' ')[2]}"
     return f"{text}{f'; {rejected} more rejected' if rejected else ''}."
-
-
-def _reached(run: RunView) -> str:
-    """Return how many values are at the target of the fidelity; nothing if there is none."""
-    fidelity = run.space.fidelity
-    if fidelity is None:
-        return ""
-    where = f"{fidelity.name} {fidelity.fidelity.target}"
-    return f" {len(run.told)} values are at {where}, and only these count below."
 
 
 def _end_of_run(run: RunView) -> str:
