@@ -10,6 +10,7 @@ from gpmi._support import checks
 
 HOT = {"hot": gpmi.Real(20.0, 90.0), "n": gpmi.Int(1, 9, step=4), "solvent": ["THF", "DMF"]}
 PARTS = {"a": gpmi.Real(0.0, 1.0), "b": gpmi.Real(0.0, 1.0)}
+BRANCH = {"metal": ["Pd", "Pt", "Ni"], "ligand": gpmi.Choice(["L1", "L2"], when={"metal": ["Pd", "Pt"]})}
 POINT = {"hot": 50.0, "n": 5, "solvent": "THF"}
 
 
@@ -73,6 +74,14 @@ SAMPLES: dict[str, Sample] = {
         opened(PARTS, constraints="a <= b <"),
         "The rule “a <= b <” cannot be read; write it like “a + 2*b ≤ 1” or “a + b = 1”",
     ),
+    "joined-constraint": Sample(
+        opened(PARTS, constraints="a <= 0.5 and b <= 0.5"),
+        "“a ≤ 0.5 and b ≤ 0.5” joins rules by and; write each in a line of its own, and all of them hold",
+    ),
+    "strict-constraint": Sample(opened(PARTS, constraints="0 <= a < b"), "“0 ≤ a < b” has < or >; write ≤ or ≥"),
+    "nonlinear-constraint": Sample(
+        opened(PARTS, constraints="a*b <= 1"), "“a*b ≤ 1” is not linear; give sums of parameters, each times a number"
+    ),
     "unknown-in-constraint": Sample(
         opened(PARTS, constraints="a + c <= 1"), "“a + c ≤ 1” has the name c; the parameters are a, b"
     ),
@@ -110,6 +119,10 @@ SAMPLES: dict[str, Sample] = {
         told(HOT, gpmi.Forbidden(n=5, solvent="THF"), **POINT),
         "n = 5, solvent = THF is forbidden; give other values",
     ),
+    "inactive": Sample(
+        told(BRANCH, metal="Ni", ligand="L2"), "ligand exists only where metal = Pd, Pt; leave it empty"
+    ),
+    "fixed-inactive": Sample(fixed(BRANCH, ligand="L2"), "ligand exists only where metal = Pd, Pt; give that, too"),
     "fixed-breaks-constraint": Sample(
         fixed(PARTS, "a + b <= 1", a=0.9, b=0.6), "“a + b ≤ 1” must hold; give values that keep it"
     ),
@@ -130,6 +143,8 @@ PREFIXED: list[tuple[str, str, Callable[[], Any]]] = [
     ("unknown-parameter", "when of parameter 'a'", opened({"solvent": ["THF", "DMF"], **CONDITION})),
     ("unknown-option", "when of parameter 'a': hot", opened({"hot": [1, 2], **CONDITION})),
     ("unknown-in-constraint", "constraint 'count", opened(PARTS, constraints="count(a, c > 0) <= 1")),
+    ("nonlinear-constraint", "divides by a parameter", opened(PARTS, constraints="a/b <= 1")),
+    ("strict-constraint", "constraint 'count", opened(PARTS, constraints="count(a, b > 0) < 1")),
     ("wrong-keys", r"unknown \['c'\]", told(PARTS, a=0.1, b=0.1, c=0.1)),
     ("outside", "x0 is", opened(PARTS, x0={"a": 2.0, "b": 0.0})),
     ("not-a-number", "f returned", lambda: gpmi.maximize(lambda x: "warm", PARTS, budget=2)),

@@ -50,6 +50,9 @@ CODES: dict[str, Code] = {
     "goal-outside-bounds": Code("no possible value can meet or miss the goal", ("name", "low", "high")),
     # Constraints
     "unreadable-constraint": Code("a constraint cannot be read", ("constraint",)),
+    "joined-constraint": Code("constraints are joined by a word, `and` or `or`", ("constraint", "word")),
+    "strict-constraint": Code("a constraint has < or >", ("constraint",)),
+    "nonlinear-constraint": Code("a constraint multiplies or divides parameters", ("constraint",)),
     "unknown-in-constraint": Code("a constraint names no parameter", ("constraint", "name", "names")),
     "not-discrete": Code("a number of a range can be neither forbidden nor a condition", ("name",)),
     "holds-nowhere": Code("a constraint holds at no point", ("constraints",)),
@@ -63,6 +66,8 @@ CODES: dict[str, Code] = {
     "breaks-constraint": Code("a point breaks a constraint, by an amount", ("constraint", "by")),
     "breaks-count": Code("too many parameters of a point are on, or too few", ("constraint", "number")),
     "forbidden": Code("these values may not occur together", ("combination",)),
+    "inactive": Code("a point has a parameter that is not there under its condition", ("name", "condition")),
+    "fixed-inactive": Code("a parameter is fixed without what it depends on", ("name", "condition")),
     "fixed-breaks-constraint": Code("the fixed values alone break a constraint", ("constraint",)),
     "fixed-leaves-nothing": Code("no point has the fixed values and keeps the constraints", ("constraints",)),
 }  # fmt: skip

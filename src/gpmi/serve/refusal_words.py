@@ -96,6 +96,9 @@ WORDS: dict[str, Words] = {
     "unreadable-constraint": lambda values: (  # as it was typed
         f"The rule “{values['constraint']}” cannot be read; write it like “a + 2*b ≤ 1” or “a + b = 1”"
     ),
+    "joined-constraint": "“{constraint}” joins rules by {word}; write each in a line of its own, and all of them hold",
+    "strict-constraint": "“{constraint}” has < or >; write ≤ or ≥",
+    "nonlinear-constraint": "“{constraint}” is not linear; give sums of parameters, each times a number",
     "unknown-in-constraint": "“{constraint}” has the name {name}; the parameters are {names}",
     "not-discrete": "The parameter {name} is any number of a range, so no single value of it can be forbidden or be a "
     "condition; make it one of a list, or write a rule instead",
@@ -115,6 +118,8 @@ WORDS: dict[str, Words] = {
     ),
     "breaks-count": "“{constraint}” must hold; with these values it counts {number}",
     "forbidden": "{combination} is forbidden; give other values",
+    "inactive": "{name} exists only where {condition}; leave it empty",
+    "fixed-inactive": "{name} exists only where {condition}; give that, too",
     "fixed-breaks-constraint": "“{constraint}” must hold; give values that keep it",
     "fixed-leaves-nothing": lambda values: (
         f"These values leave no experiment that keeps {rules(values['constraints'])}; change one of them"

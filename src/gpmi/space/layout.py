@@ -156,7 +156,8 @@ class Layout:
             raise RefusedValue(sentence, "wrong-keys", missing=[name], unknown=[])
         if not active and name in values:
             condition = condition_text(self.parameters[j].when)
-            raise ValueError(f"x has {name!r}, which is inactive unless {condition}; leave it out")
+            sentence = f"x has {name!r}, which is inactive unless {condition}; leave it out"
+            raise RefusedValue(sentence, "inactive", name=name, condition=self.parameters[j].when)
         return self.encodings[j].encode(name, values[name]) if active else (0.0,) * self.encodings[j].width
 
     def canonical(self, point: Point) -> Point:
@@ -231,7 +232,8 @@ class Layout:
         for j in found:
             if not all(self._holds(condition, found.get(condition.parent)) for condition in self.conditions[j]):
                 text = condition_text(self.parameters[j].when)
-                raise ValueError(f"fixed has {self.labels[j]!r}, which is active only where {text}; fix that as well")
+                sentence = f"fixed has {self.labels[j]!r}, which is active only where {text}; fix that as well"
+                raise RefusedValue(sentence, "fixed-inactive", name=self.labels[j], condition=self.parameters[j].when)
         return found
 
     def _holds(self, condition: ParentCondition, fixed: FixedParameter | Constant | None) -> bool:

@@ -86,7 +86,8 @@ def parse_count(text: str, names: Sequence[str]) -> Count | None:
         left = k == calls[0]  # count on the left
         bound = _whole(label, sides[k + 1] if left else sides[k])
         if isinstance(op, ast.Lt | ast.Gt):
-            raise ValueError(f"{label} has < or >; write <= or >= with a whole number, as in 'count(a, b > 0) <= 2'")
+            sentence = f"{label} has < or >; write <= or >= with a whole number, as in 'count(a, b > 0) <= 2'"
+            raise RefusedValue(sentence, "strict-constraint", constraint=text)
         if isinstance(op, ast.Eq):
             lower, upper = max(lower, bound), min(upper, bound)
         elif isinstance(op, ast.LtE if left else ast.GtE):

@@ -46,14 +46,14 @@ def parse(text: str, names: Sequence[str]) -> list[Inequality]:
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused below
             sides = [_form(label, side, _unit_rows(names)) for side in (tree.left, *tree.comparators)]
+        return [
+            _inequality(label, text if len(tree.ops) == 1 else f"{text} [{i + 1}]", sides[i], op, sides[i + 1])
+            for i, op in enumerate(tree.ops)
+        ]
     except Refused as error:
         raise reworded(error, str(error), constraint=text) from None
     except RecursionError:
         raise ValueError(f"{label} is nested too deeply; give (A, lb, ub) instead") from None
-    return [
-        _inequality(label, text if len(tree.ops) == 1 else f"{text} [{i + 1}]", sides[i], op, sides[i + 1])
-        for i, op in enumerate(tree.ops)
-    ]
 
 
 def comparison_in(text: str, label: str) -> ast.Compare:
@@ -67,7 +67,9 @@ def comparison_in(text: str, label: str) -> ast.Compare:
         raise RefusedValue(sentence, "unreadable-constraint", constraint=text) from None
     if isinstance(tree, ast.BoolOp):
         remedy = "give two strings, ['a <= 1', 'b <= 1']" if isinstance(tree.op, ast.And) else "give a callable instead"
-        raise ValueError(f"{label} joins comparisons by {'and' if isinstance(tree.op, ast.And) else 'or'}; {remedy}")
+        word = "and" if isinstance(tree.op, ast.And) else "or"
+        sentence = f"{label} joins comparisons by {word}; {remedy}"
+        raise RefusedValue(sentence, "joined-constraint", constraint=text, word=word)
     if not isinstance(tree, ast.Compare):
         raise ValueError(f"{label} compares nothing; write it like 'a + 2*b <= 1' or 'a + b == 1'")
     return tree
@@ -91,7 +93,8 @@ def _unit_rows(names: Sequence[str]) -> dict[str, Array]:
 def _inequality(label: str, text: str, left: _LinearForm, op: ast.cmpop, right: _LinearForm) -> Inequality:
     """Return left - right <= 0, >= 0 or == 0."""
     if isinstance(op, ast.Lt | ast.Gt):
-        raise ValueError(f"{label} has < or >; write <= or >=, and for whole numbers such as a < b write a <= b - 1")
+        sentence = f"{label} has < or >; write <= or >=, and for whole numbers such as a < b write a <= b - 1"
+        raise RefusedValue(sentence, "strict-constraint")
     if not isinstance(op, ast.LtE | ast.GtE | ast.Eq):
         raise ValueError(f"{label} has a comparison other than <=, >= and ==; use one of these")
     coefficients, bound = left.coefficients - right.coefficients, right.constant - left.constant
@@ -123,14 +126,16 @@ def _form(label: str, node: ast.expr, rows: dict[str, Array]) -> _LinearForm:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             a, b = _form(label, left, rows), _form(label, right, rows)
             if np.any(a.coefficients) and np.any(b.coefficients):
-                raise ValueError(f"{label} multiplies parameters, which is not linear; give a callable instead")
+                sentence = f"{label} multiplies parameters, which is not linear; give a callable instead"
+                raise RefusedValue(sentence, "nonlinear-constraint")
             if np.any(a.coefficients):
                 a, b = b, a
             return _LinearForm(a.constant * b.coefficients, a.constant * b.constant)
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             a, b = _form(label, left, rows), _form(label, right, rows)
             if np.any(b.coefficients) or b.constant == 0.0:
-                raise ValueError(f"{label} divides by a parameter or by 0, which is not linear; give a callable")
+                sentence = f"{label} divides by a parameter or by 0, which is not linear; give a callable"
+                raise RefusedValue(sentence, "nonlinear-constraint")
             return _LinearForm(a.coefficients / b.constant, a.constant / b.constant)
     raise ValueError(
         f"{label} has {checks.shown(ast.unparse(node))}, which is not understood; use names, numbers, + - * / and "
