@@ -3,11 +3,12 @@
 from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.guard import Guarded
-from gpmi.policies.improvement import EI, LogEI
+from gpmi.policies.improvement import EI, LogEI, log_h
 from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Utility, Weights
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
-from gpmi.policies.policy import Guarantee, PointSearch, Policy, Selected, State
+from gpmi.policies.policy import TINY, Guarantee, PointSearch, Policy, Selected, State, checked_policy
+from gpmi.policies.promises import account
 from gpmi.policies.reinvest import Reinvest
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "GPMI",
     "GPUCB",
     "GPUCBPE",
+    "TINY",
     "Aim",
     "Explore",
     "Find",
@@ -34,5 +36,8 @@ __all__ = [
     "Utility",
     "VarianceBonus",
     "Weights",
+    "account",
+    "checked_policy",
+    "log_h",
     "of_aim",
 ]

@@ -16,18 +16,24 @@ The sub-packages `constraints` and `conditions` can be skipped. Without constrai
 whole product, and without conditions all its parameters are active.
 """
 
+from gpmi.space.axes import CURVE, Axis, axes_of, contains_slices
 from gpmi.space.candidates import Candidates
 from gpmi.space.constraints.constraints import Forbidden, is_matrix_form
 from gpmi.space.constraints.polytope import Polytope
+from gpmi.space.conversion import named_parameters
 from gpmi.space.domain import Domain, NumberRange, Options, Single, Steps
 from gpmi.space.features import FeatureColumns, Features
 from gpmi.space.fidelity import Fidelity, FidelityColumn
 from gpmi.space.fixed import Constant
-from gpmi.space.parameters import Choice, Int, Parameter, Real
+from gpmi.space.mixtures import Mixture, Triangle, grid_of, mixtures_of
+from gpmi.space.parameters import MOST_OPTIONS, Choice, Int, Parameter, Real
 from gpmi.space.product import Parameters
 from gpmi.space.space import Space, SpaceExhausted
 
 __all__ = [
+    "CURVE",
+    "MOST_OPTIONS",
+    "Axis",
     "Candidates",
     "Choice",
     "Constant",
@@ -38,6 +44,7 @@ __all__ = [
     "FidelityColumn",
     "Forbidden",
     "Int",
+    "Mixture",
     "NumberRange",
     "Options",
     "Parameter",
@@ -48,5 +55,11 @@ __all__ = [
     "Space",
     "SpaceExhausted",
     "Steps",
+    "Triangle",
+    "axes_of",
+    "contains_slices",
+    "grid_of",
     "is_matrix_form",
+    "mixtures_of",
+    "named_parameters",
 ]

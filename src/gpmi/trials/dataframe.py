@@ -11,10 +11,9 @@ from gpmi._support.checks import shown
 from gpmi._support.text import NAME, Line, aligned, columns, coordinate, html_lines, html_table, rounded, shortened
 from gpmi._support.types import Point
 from gpmi.space import Space
-from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front, at_target, broken_limits, missing_outputs, told_front
 from gpmi.trials.goals import MAXIMISE, Goals
-from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, fields_of_type
+from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Trial, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -27,12 +27,11 @@ from gpmi._support import checks
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
-from gpmi.trials import Trial
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
 from gpmi.trials.goals import MAXIMISE, Goals
 from gpmi.trials.outcomes import OUTPUTS, Outcome
 from gpmi.trials.outputs import Outputs
-from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
+from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, Trial, checked_trials, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
