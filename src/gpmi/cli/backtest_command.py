@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpmi._support.checks import writable_folder
-from gpmi._support.processes import available_cores
+from gpmi._support import checks, processes
 from gpmi.cli.common import study_errors
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -69,7 +68,7 @@ def backtest(
             seed=seed,
             as_done=as_done,
             repeats=repeats,
-            workers=available_cores() if workers is None else workers,
+            workers=processes.available_cores() if workers is None else workers,
             progress=True,
         )
         if picture is not None:
@@ -95,7 +94,7 @@ def _picture(out: Path | None, *, wanted: bool) -> Path | None:
     from gpmi.views.figures.style import style
 
     style()  # refuses if there is no Matplotlib
-    writable_folder("out", out, out.parent)
+    checks.writable_folder("out", out, out.parent)
     return out
 
 

@@ -55,7 +55,7 @@ def _retry_messages() -> Iterator[None]:
 @contextmanager
 def study_errors() -> Iterator[None]:
     """Report errors about a study, its file or an argument in one line; exit after Ctrl-C as shells do."""
-    from gpmi.storage.errors import StudyError
+    from gpmi.storage import StudyError
 
     with (
         _retry_messages(),

@@ -16,8 +16,7 @@ from gpmi._support import checks
 from gpmi._support.text import install_command
 from gpmi.cli.demo_figure import NEAR, found_after, picture_of_curves, picture_of_front, story
 from gpmi.cli.demo_function import HIMMELBLAU
-from gpmi.run.loop import maximize, optimize
-from gpmi.run.result import Result
+from gpmi.run import Result, maximize, optimize
 from gpmi.space import Fidelity, Real
 from gpmi.trials.goals import Max, Min
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.cli.demo_function import Function
-from gpmi.policies.improvement import log_h
-from gpmi.run.result import Result
+from gpmi.policies import log_h
+from gpmi.run import Result
 from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
 from gpmi.views.figures.style import (
     BLACK,

@@ -14,7 +14,7 @@ from gpmi.cli.common import INTERRUPTED, MISTAKE, NOTHING, existing_name, note, 
 
 if TYPE_CHECKING:
     from gpmi.cli.studyfile import StudyFile
-    from gpmi.run.result import Result
+    from gpmi.run import Result
     from gpmi.trials.goals import Goals
 
 REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
@@ -85,7 +85,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
     """Run a study and print what was found. `report` are the arguments of `gpmi report` for it."""
     from gpmi.analysis.ledger import QUESTION
     from gpmi.cli.studyfile import check_program, open_study, run_study
-    from gpmi.run.evaluation import RepairNeeded
+    from gpmi.run import RepairNeeded
     from gpmi.trials import files
 
     check_program(file)
@@ -167,7 +167,7 @@ def summary_text(result: "Result") -> str:
 
 def _front_lines(result: "Result") -> list[str]:
     """Return the front as a table, below a blank line; nothing if there are no several objectives."""
-    from gpmi.trials.dataframe import front_listing
+    from gpmi.trials import front_listing
 
     front = result.shown_front()
     return ["", front_listing(front, result.space, result.goals), ""] if front else []

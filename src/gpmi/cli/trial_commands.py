@@ -225,7 +225,7 @@ def choose(
     with the given probability. It need not have been evaluated. It takes as long as `gpmi ask`. The exit code is 3 if
     no point is that likely to meet them: what is printed is then the most likely one.
     """
-    from gpmi.analysis.front import CONFIDENCE
+    from gpmi.analysis import CONFIDENCE
 
     output, _, direction = objective.rpartition("=")
     wanted = CONFIDENCE if confidence is None else confidence
@@ -255,14 +255,13 @@ def trials(
 
     --json prints a line of JSON for each trial.
     """
-    from gpmi.trials.dataframe import listing
-    from gpmi.trials.files import text_of
+    from gpmi.trials import files, listing
 
     with open_for_command(address, name) as study:
         if as_json and as_csv:
             raise ValueError("--json and --csv were given; give one of them")
         if as_json or as_csv:
-            typer.echo(text_of(study, ".csv" if as_csv else ".jsonl"), nl=False)
+            typer.echo(files.text_of(study, ".csv" if as_csv else ".jsonl"), nl=False)
         elif study.trials:
             typer.echo(listing(study.trials, study.space, study.optimizer.goals))
 
@@ -522,7 +521,7 @@ def conditions(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _x(study: "Study", x: Any) -> Any:
-    from gpmi.storage.serialization import point_to_json
+    from gpmi.storage import point_to_json
 
     return point_to_json(study.space, x)
 

@@ -16,9 +16,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi.integrations.one_objective import check_policy
-from gpmi.policies import GPMI, Find, Policy, State
-from gpmi.policies.policy import TINY, checked_policy
-from gpmi.policies.promises import account
+from gpmi.policies import GPMI, TINY, Find, Policy, State, account, checked_policy
 
 
 class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]

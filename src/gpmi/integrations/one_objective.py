@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpmi.policies.objectives import JointPolicy
+from gpmi.policies import JointPolicy
 
 
 def check_options(options: Mapping[str, Any], owner: str, remedy: str) -> None:

@@ -22,7 +22,7 @@ from gpmi._support import checks
 from gpmi.integrations.one_objective import check_options
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
-from gpmi.trials.files import row_of, trial_of
+from gpmi.trials import row_of, trial_of
 
 APART = "/"  # between the keys of nested dicts
 

@@ -26,9 +26,8 @@ from gpmi.analysis.ledger import Ledger
 from gpmi.integrations.resources import COLUMN, SAMPLES, Resource
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
-from gpmi.run.stopping import Rule, checked_rule, checked_stop
-from gpmi.space import Choice, Int, Real, SpaceExhausted
-from gpmi.space.conversion import named_parameters
+from gpmi.run import Rule, checked_rule, checked_stop
+from gpmi.space import Choice, Int, Real, SpaceExhausted, named_parameters
 from gpmi.trials import Trial
 
 BRANCH = "branch of search_spaces"  # the parameter that selects a dict of the list

@@ -20,15 +20,14 @@ from starlette.routing import Route
 
 from gpmi._support import checks, refusals
 from gpmi._support.types import Point
-from gpmi.analysis.front import CONFIDENCE
+from gpmi.analysis import CONFIDENCE
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
 from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
-from gpmi.storage.errors import StudyError
-from gpmi.storage.serialization import point_to_json
+from gpmi.storage import StudyError, point_to_json
 from gpmi.trials import Details, Trial
 
 MAX_PAGE = 1000  # trials in one answer; our choice

@@ -22,7 +22,7 @@ from gpmi.serve.page_layout import hidden, labelled, select
 from gpmi.serve.parameter_fields import INACTIVE, ParameterField
 from gpmi.serve.session import Session
 from gpmi.space import Parameters
-from gpmi.storage.annotations import MAX_FILES, MAX_TEXT, MAX_WHO, Annotation
+from gpmi.storage import MAX_FILES, MAX_TEXT, MAX_WHO, Annotation
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, tag
 

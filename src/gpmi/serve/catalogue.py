@@ -12,7 +12,7 @@ from typing import Any
 from gpmi._support.text import shortened, without_password
 from gpmi.run.study import study
 from gpmi.serve.session import DATABASE_TIMEOUT, Session
-from gpmi.storage.errors import StudyError, Unavailable
+from gpmi.storage import StudyError, Unavailable
 from gpmi.storage.opening import names_in
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")

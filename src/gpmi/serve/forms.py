@@ -49,7 +49,7 @@ from gpmi.serve.submission import (
 from gpmi.serve.trial_page import BUTTONS as TRIAL_BUTTONS
 from gpmi.serve.trial_page import InvalidForm
 from gpmi.space import SpaceExhausted
-from gpmi.storage.errors import StudyError
+from gpmi.storage import StudyError
 
 MAX_FIELDS = 8000  # of a form: a thousand trials with a result, its hidden field and a reason each; our choice
 # Of the results table; the value is the number of the trial.

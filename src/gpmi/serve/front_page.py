@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from starlette.requests import Request
 
-from gpmi._support.checks import LARGEST
+from gpmi._support import checks
 from gpmi._support.text import percent, round_to_sd
-from gpmi.analysis.ledger.front_ledger import FrontBands
+from gpmi.analysis import FrontBands
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.serve.model_worker import ChosenPoint, StudySummary
 from gpmi.serve.output_fields import ON_FRONT, Results
@@ -159,8 +159,8 @@ def choice_of(session: Session, data: Mapping[str, str]) -> tuple[str, str, dict
             value, _ = parse_number(typed)
         except ValueError as error:
             raise ValueError(f"{part.title}: {error}") from None
-        if abs(value) > LARGEST:
-            raise ValueError(f"{part.title}: {typed.strip()!r} is too large; give a value below {LARGEST:g}")
+        if abs(value) > checks.LARGEST:
+            raise ValueError(f"{part.title}: {typed.strip()!r} is too large; give a value below {checks.LARGEST:g}")
         where[part.name] = f"{'<=' if condition == 'most' else '>='} {value!r}"
     return output.name, direction, where, float(confidence)
 

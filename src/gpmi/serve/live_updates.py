@@ -18,7 +18,7 @@ from anyio import CapacityLimiter, to_thread
 from gpmi.analysis.ledger import unsaid
 from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.session import Session
-from gpmi.storage.errors import StudyError
+from gpmi.storage import StudyError
 from gpmi.views.html import Section
 
 POLL_INTERVAL = 0.5  # polling interval of the log, in seconds; our choice

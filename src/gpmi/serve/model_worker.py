@@ -19,8 +19,7 @@ from typing import Any
 from gpmi._support.types import Point
 from gpmi.analysis.ledger import Facts, unsaid
 from gpmi.run.study import Study, study
-from gpmi.storage.errors import StudyError
-from gpmi.storage.serialization import point_to_json
+from gpmi.storage import StudyError, point_to_json
 from gpmi.views.front_view import pairs_of
 from gpmi.views.html import IDS, Section, page, sections
 from gpmi.views.html.convergence import progress

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, get_args
 
 from gpmi._support import refusals
-from gpmi.trials.trial import Origin, Status
+from gpmi.trials import Origin, Status
 
 JSON = "application/json"
 POINT: dict[str, Any] = {

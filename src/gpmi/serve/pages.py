@@ -24,8 +24,8 @@ from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
 from gpmi.serve.trial_page import InvalidForm, allowed_actions, trial_body
 from gpmi.serve.trial_table import matches, trials_table
-from gpmi.storage.errors import StudyError
-from gpmi.trials.files import text_of
+from gpmi.storage import StudyError
+from gpmi.trials import files
 from gpmi.views.html.markup import Child, tag
 from gpmi.views.html.report import POLICY as REPORT_POLICY
 
@@ -224,7 +224,7 @@ async def show_trial(
 
 @with_session
 async def csv(request: Request, session: Session) -> Response:
-    text = await run_in_threadpool(text_of, session.reader, ".csv")
+    text = await run_in_threadpool(files.text_of, session.reader, ".csv")
     headers = {"content-disposition": f'attachment; filename="{session.slug}.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 

@@ -13,8 +13,7 @@ import numpy as np
 from gpmi._support.text import VALUE, shortened
 from gpmi._support.types import Point
 from gpmi.serve.cell_parsing import parse_number
-from gpmi.space import Candidates, Domain, NumberRange, Options, Parameters, Single, Space, Steps
-from gpmi.space.mixtures import mixtures_of
+from gpmi.space import Candidates, Domain, NumberRange, Options, Parameters, Single, Space, Steps, mixtures_of
 from gpmi.trials import Trial
 
 INACTIVE = "–"  # shown for a parameter that does not exist at this point

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from gpmi._support import refusals
 from gpmi._support.text import VALUE, shortened, some_of
-from gpmi.trials.value_bounds import ValueBounds
+from gpmi.trials import ValueBounds
 
 Words: TypeAlias = str | Callable[[refusals.Values], str]  # a template of the values as people read them, or a function
 

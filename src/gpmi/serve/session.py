@@ -22,9 +22,7 @@ from gpmi.serve.model_worker import ChosenPoint, ModelWorker
 from gpmi.serve.output_fields import Results, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
-from gpmi.storage.annotations import Annotation
-from gpmi.storage.entries import StoredEntry
-from gpmi.storage.errors import StudyError
+from gpmi.storage import Annotation, StoredEntry, StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import missing_outputs

@@ -8,7 +8,7 @@ from gpmi.serve.best_so_far import BestSoFar, coordinates
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import STATISTICS, StudySummary
 from gpmi.serve.session import Session, StudySnapshot
-from gpmi.storage.serialization import point_to_json
+from gpmi.storage import point_to_json
 from gpmi.views.html import Section
 from gpmi.views.html.markup import Child, Markup, sentence, tag
 

@@ -10,7 +10,7 @@ from gpmi.serve.bench_entry import people, remark_words
 from gpmi.serve.output_fields import OutputField, broken
 from gpmi.serve.parameter_fields import format_point, format_step
 from gpmi.serve.session import Session, StudySnapshot
-from gpmi.storage.annotations import Annotation
+from gpmi.storage import Annotation
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
 

@@ -3,13 +3,12 @@
 from gpmi.storage.annotations import MAX_FILES, MAX_TEXT, MAX_WHO, Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import OtherSettings, StudyError, Unavailable
-from gpmi.storage.serialization import OTHER_SPACE, point_to_json
+from gpmi.storage.serialization import point_to_json
 
 __all__ = [
     "MAX_FILES",
     "MAX_TEXT",
     "MAX_WHO",
-    "OTHER_SPACE",
     "Annotation",
     "OtherSettings",
     "StoredEntry",

@@ -10,8 +10,7 @@ import numpy as np
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.space import FidelityColumn, Space
-from gpmi.trials import Trial
-from gpmi.trials.costs import cost_of
+from gpmi.trials import Trial, cost_of
 
 
 class Expense(NamedTuple):

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.trials import Trial
+from gpmi.trials import Report, Trial
 from gpmi.trials.goal_summary import at_target
-from gpmi.trials.trial import Report
 from gpmi.views.run_view import OutputView, RunView
 
 # Our choices, for figures and reports alike.

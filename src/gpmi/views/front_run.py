@@ -11,9 +11,8 @@ import numpy as np
 
 from gpmi._support.text import rough, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.analysis.front import FrontAnalysis
+from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
 from gpmi.analysis.ledger import share_missing
-from gpmi.analysis.ledger.front_ledger import FrontBands, FrontLedger
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import superlative, told_front
 from gpmi.views.findings import Finding, NamedPoint, Number

@@ -10,15 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.analysis.importance import Importances, importances
+from gpmi.analysis import Importances, importances
 from gpmi.analysis.ledger import Ledger, regret_history
-from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
-from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Model
-from gpmi.space.axes import Axis
-from gpmi.space.mixtures import Triangle
-from gpmi.trials.value_bounds import OPEN, ValueBounds
+from gpmi.gp import Posterior, mean_in_chunks, moments_in_chunks
+from gpmi.model import IDENTITY, Model, Warp
+from gpmi.space import Axis, Triangle
+from gpmi.trials import OPEN, ValueBounds
 from gpmi.views.trials_view import TrialsView
 
 WIDE_RANGE = 100.0  # a trace that spans this factor gets a logarithmic scale; our choice

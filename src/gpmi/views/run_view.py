@@ -17,9 +17,8 @@ import numpy as np
 
 from gpmi._support.text import error_message, round_to_sd, rounded
 from gpmi._support.types import Array, Event, Point
-from gpmi.analysis.front import FrontAnalysis
+from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
 from gpmi.analysis.ledger import Ledger, RunLedger
-from gpmi.analysis.ledger.front_ledger import FrontBands, FrontLedger
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtMost, Goal, Goals, Match, Min, Objective
 from gpmi.views.findings import Finding, NamedPoint, Number

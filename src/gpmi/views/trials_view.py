@@ -12,13 +12,10 @@ import numpy as np
 
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, Mask, Point
-from gpmi.analysis.front import FrontAnalysis
+from gpmi.analysis import FrontAnalysis
 from gpmi.analysis.ledger import RunLedger
-from gpmi.space import Parameters, Space
-from gpmi.space.axes import Axis, axes_of
-from gpmi.space.mixtures import Mixture, mixtures_of
-from gpmi.trials import Trial
-from gpmi.trials.dataframe import names_of
+from gpmi.space import Axis, Mixture, Parameters, Space, axes_of, mixtures_of
+from gpmi.trials import Trial, names_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goals
 from gpmi.views.fidelities import NoFidelity, fidelity_of

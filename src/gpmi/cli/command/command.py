@@ -29,7 +29,7 @@ from gpmi.cli.command.templates import (
     text_of,
     variable,
 )
-from gpmi.run.evaluation import EvaluationFailed, Failure, Measured
+from gpmi.run import EvaluationFailed, Failure, Measured
 
 QUOTED = 120  # characters of a program's last line that the reason of a failure quotes; our choice
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from gpmi._support.interrupts import uninterrupted
-from gpmi._support.processes import kill_tree, signal_group
+from gpmi._support import interrupts, processes
 
 # Our choices, not tuned.
 TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
@@ -169,7 +168,7 @@ class Running:
 
     def start(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float | None) -> None:
         self._deadline = math.inf if timeout is None else time.monotonic() + timeout
-        with uninterrupted():  # a KeyboardInterrupt inside Popen would leave the process behind
+        with interrupts.uninterrupted():  # a KeyboardInterrupt inside Popen would leave the process behind
             self._process = process = subprocess.Popen(
                 list(argv),
                 cwd=cwd,
@@ -247,12 +246,12 @@ def _end(process: Process, readers: Readers, mark: str, *, everything: bool) -> 
     """End a process and its group, with time to clean up. With `everything`, end processes outside the group, too."""
     try:
         if not _has_ended(process):
-            signal_group(process.pid, signal.SIGTERM)
+            processes.signal_group(process.pid, signal.SIGTERM)
             for _ in _follow(process, readers, time.monotonic() + GRACE, lambda: False):
                 pass
     finally:
         if everything and process.returncode is None:  # not reaped: no other process can have its number
-            kill_tree(process.pid, f"{MARK}={mark}")
+            processes.kill_tree(process.pid, f"{MARK}={mark}")
         else:
-            signal_group(process.pid, signal.SIGKILL)
+            processes.signal_group(process.pid, signal.SIGKILL)
         process.wait()

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.cli.command import matching
-from gpmi.run.evaluation import Measured
+from gpmi.run import Measured
 
 Source: TypeAlias = Literal["last line", "match", "json"]
 

@@ -14,8 +14,7 @@ from gpmi._support import checks
 from gpmi.cli.command.templates import placeholders
 from gpmi.cli.studyfile.studyfile import StudyFile
 from gpmi.cli.studyfile.toml_table import StudyFileError
-from gpmi.run.pools import MOST_WORKERS
-from gpmi.run.result import Result
+from gpmi.run import MOST_WORKERS, Result
 
 if TYPE_CHECKING:
     from gpmi.run.study import Study
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def open_study(file: StudyFile) -> Study:
     """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
-    from gpmi.storage.errors import OtherSettings
+    from gpmi.storage import OtherSettings
 
     try:
         opened = study(file.database, file.name, space=dict(file.parameters), **file.options)

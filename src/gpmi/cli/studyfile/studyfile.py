@@ -18,8 +18,7 @@ from gpmi.cli.command import Command, Reading
 from gpmi.cli.command.reading import LARGEST_FILE
 from gpmi.cli.command.templates import Template, check_names, check_shell, check_template
 from gpmi.cli.studyfile.toml_table import FileTable, StudyFileError, lines_of
-from gpmi.run import stopping
-from gpmi.run.pools import MOST_WORKERS
+from gpmi.run import MOST_WORKERS, stopping
 from gpmi.run.study_table import FIDELITY_FORMS, KEYS, AnyParameter, StudyTable, list_value, read_table, text_value
 from gpmi.space import Space
 from gpmi.trials.goals import Goals

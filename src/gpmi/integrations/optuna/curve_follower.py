@@ -17,8 +17,7 @@ from gpmi.integrations.optuna.reports import Values, is_usable, reports_of
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.space import Fidelity
-from gpmi.trials import Outcome, Trial
-from gpmi.trials.trial import Report
+from gpmi.trials import Outcome, Report, Trial
 
 # The trials in the model: when there are MOST, it starts again with the BEST completed ones and the LATEST of the rest.
 # A trial has up to four values in the model, whose cost grows with their square. Our choices.

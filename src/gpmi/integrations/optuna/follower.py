@@ -10,7 +10,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from gpmi._support.checks import LARGEST
+from gpmi._support import checks
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import published, seconds_since
 from gpmi.integrations.optuna.goals import StudyGoals
@@ -134,7 +134,7 @@ class Follower:
         values = trial.values  # for a pruned trial with one objective the last value it reported, if any
         if values is None and trial.state == TrialState.PRUNED:
             values = last_values(trial)
-        if values is None or len(values) != len(self._completed) or not all(abs(y) <= LARGEST for y in values):
+        if values is None or len(values) != len(self._completed) or not all(abs(y) <= checks.LARGEST for y in values):
             return Outcome("failed", why=f"{trial.state.name.lower()}, its {self.goals.shown(values)}")
         if trial.state == TrialState.PRUNED:
             values = [completed.not_better(y) for y, completed in zip(values, self._completed, strict=True)]
@@ -148,9 +148,9 @@ class Follower:
         """Return the values of a trial with its constraints; None if it cannot be used."""
         measured = self.goals.measured(trial.constraints)
         is_whole = trial.state == TrialState.COMPLETE or all(name in measured for name in self.goals.constraints)
-        if is_whole and all(abs(value) <= LARGEST for value in measured.values()):
+        if is_whole and all(abs(value) <= checks.LARGEST for value in measured.values()):
             return self.goals.outcome(values, measured)
-        if any(value > LARGEST for value in measured.values()):
+        if any(value > checks.LARGEST for value in measured.values()):
             return Outcome("failed", why="a constraint is infinite")
         if trial.state == TrialState.PRUNED:
             return Outcome("failed", why="pruned before its constraints were known")

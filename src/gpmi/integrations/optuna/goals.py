@@ -16,10 +16,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support import checks
-from gpmi._support.checks import LARGEST
-from gpmi.trials import Outcome, Trial
+from gpmi.trials import Outcome, Outputs, Trial
 from gpmi.trials.goals import AtMost, Goal, Goals, Match, Max, Min, ValueGoal
-from gpmi.trials.outputs import Outputs
 
 Numbers = Mapping[str, float]  # outputs by name, or constraints of Optuna by name: feasible where they are <= 0
 Reference = tuple[float | None, ...]  # the worst acceptable value of each objective; None where none was stated
@@ -251,14 +249,16 @@ def checked_reference(given: Any) -> Reference | None:
         None if worst is None else checks.number(f"reference_point[{i}]", worst, remedy)
         for i, worst in enumerate(given)
     )
-    if any(worst is not None and abs(worst) > LARGEST for worst in reference):
-        raise ValueError(f"reference_point is {checks.shown(given)}; give values below {LARGEST:g}, in other units")
+    if any(worst is not None and abs(worst) > checks.LARGEST for worst in reference):
+        raise ValueError(
+            f"reference_point is {checks.shown(given)}; give values below {checks.LARGEST:g}, in other units"
+        )
     return reference
 
 
 def _are_finite(constraints: Numbers) -> bool:
     """Whether there are constraints, all of them finite."""
-    return bool(constraints) and all(abs(value) <= LARGEST for value in constraints.values())
+    return bool(constraints) and all(abs(value) <= checks.LARGEST for value in constraints.values())
 
 
 def _last_constraints(trials: Iterable[FrozenTrial], count: Callable[[Numbers], bool]) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of, varied, varies
-from gpmi.space import Parameters
-from gpmi.space.parameters import MOST_OPTIONS
+from gpmi.space import MOST_OPTIONS, Parameters
 
 Seen: TypeAlias = Mapping[str, float]  # the parameters of a trial as storages keep them: a choice by its position
 

@@ -15,7 +15,6 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from gpmi._support import checks
-from gpmi._support.checks import LARGEST
 from gpmi.integrations.optuna.private_api import storage_of, trial_id_of
 
 KEY = "gpmi:step:"  # system attribute, with the step: the values there, in the order of the directions
@@ -59,13 +58,13 @@ def latest(trial: optuna.Trial) -> FrozenTrial:
 
 def is_usable(values: Values) -> bool:
     """Whether a model can learn from these values."""
-    return all(abs(value) <= LARGEST for value in values)
+    return all(abs(value) <= checks.LARGEST for value in values)
 
 
 def is_hopeless(values: Values, directions: Sequence[StudyDirection]) -> bool:
     """Whether a value is not a number, or infinitely bad."""
     signs = (1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in directions)
-    return not all(sign * value >= -LARGEST for sign, value in zip(signs, values, strict=False))
+    return not all(sign * value >= -checks.LARGEST for sign, value in zip(signs, values, strict=False))
 
 
 def _checked_values(values: Any, count: int) -> Values:

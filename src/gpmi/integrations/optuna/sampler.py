@@ -35,7 +35,7 @@ from gpmi.integrations.optuna.private_api import (
 )
 from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of, varied
 from gpmi.optimizer import Optimizer
-from gpmi.policies.objectives import JointPolicy
+from gpmi.policies import JointPolicy
 
 ATTEMPTS = 3  # attempts at a point that no other running trial has; a small space may have none
 PAUSE = 0.5  # seconds, at most, before the next attempt: longer than a suggestion takes

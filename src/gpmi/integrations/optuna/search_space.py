@@ -11,9 +11,20 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from gpmi._support import checks
-from gpmi.space import Choice, Constant, Domain, Int, NumberRange, Options, Parameters, Real, Single, Steps
-from gpmi.space.conversion import named_parameters
-from gpmi.space.parameters import MOST_OPTIONS
+from gpmi.space import (
+    MOST_OPTIONS,
+    Choice,
+    Constant,
+    Domain,
+    Int,
+    NumberRange,
+    Options,
+    Parameters,
+    Real,
+    Single,
+    Steps,
+    named_parameters,
+)
 
 DIGITS = 12  # digits of the levels of a float with a step: 0.1 + 0.2 is 0.3; Optuna accepts 1e-8 off a step
 

@@ -20,9 +20,7 @@ from gpmi.integrations.optuna.goals import StudyGoals, directions_of, kind_of, r
 from gpmi.integrations.optuna.inference import described
 from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
-from gpmi.trials import Trial
-from gpmi.trials.dataframe import Printable, names_of
-from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
+from gpmi.trials import Printable, Trial, names_of, output_columns, row_of, titles_of, trial_of
 from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import MAXIMISE, Goals, Match
 

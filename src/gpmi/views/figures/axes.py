@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpmi._support.text import shortened
-from gpmi.space import Candidates, Parameters, Space
-from gpmi.space.axes import CURVE, Axis
-from gpmi.space.axes import axes_of as plain_axes
+from gpmi.space import CURVE, Axis, Candidates, Parameters, Space
+from gpmi.space import axes_of as plain_axes
 from gpmi.views.figures.style import without_math
 from gpmi.views.run_view import OutputView
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.model.fitting.warp import Warp
-from gpmi.space import Candidates, Space
-from gpmi.space.axes import CURVE, Axis
+from gpmi.model import Warp
+from gpmi.space import CURVE, Axis, Candidates, Space
 from gpmi.views.figures.axes import axes_of, label_axis, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar
 from gpmi.views.pictures.slices import Function, values_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi._support.text import shortened
 from gpmi._support.types import Array
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.style import BLACK, BLUE, LIGHT, VERMILION, without_math
 from gpmi.views.front_run import FrontView

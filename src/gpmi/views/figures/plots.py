@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpmi._support import refusals
-from gpmi._support.checks import shown
-from gpmi.analysis.importance import Importances
-from gpmi.analysis.importance import importances as importances_of
-from gpmi.gp.posterior import Posterior
-from gpmi.space import Parameters, Space
-from gpmi.space.axes import CURVE, Axis, contains_slices
-from gpmi.space.axes import axes_of as plain_axes
-from gpmi.trials.dataframe import names_of
+from gpmi._support import checks, refusals
+from gpmi.analysis import Importances
+from gpmi.analysis import importances as importances_of
+from gpmi.gp import Posterior
+from gpmi.space import CURVE, Axis, Parameters, Space, contains_slices
+from gpmi.space import axes_of as plain_axes
+from gpmi.trials import names_of
 from gpmi.views.fidelity_view import curves_of
 from gpmi.views.figures.axes import axes_of, value_label
 from gpmi.views.figures.backtest import Backtest, draw_backtest
@@ -201,7 +199,7 @@ def backtest(source: Any, *, ax: Axes | None = None) -> Figure:
     rows were done.
     """
     if not isinstance(source, Backtest):
-        raise TypeError(f"source is {shown(source)}; give the result of gpmi.backtest")
+        raise TypeError(f"source is {checks.shown(source)}; give the result of gpmi.backtest")
     with style():
         ax = ax or new_figure(6.4, 3.8).add_subplot()
         draw_backtest(ax, source)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi._support.text import rounded
-from gpmi.space.mixtures import Triangle, grid_of
+from gpmi.space import Triangle, grid_of
 from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.contours import centre_of, levels_of
 from gpmi.views.figures.style import BLACK, POINTS, colour_bar, without_math

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpmi._support.text import distinct_numbers, round_to_sd
 from gpmi._support.types import Array, Mask, Numbers
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.trials.goals import Match
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings

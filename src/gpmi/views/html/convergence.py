@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis import FrontLedger
 from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.svg import drawn
 from gpmi.views.pictures.convergence import hypervolume, regret, values

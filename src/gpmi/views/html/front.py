@@ -15,7 +15,7 @@ import numpy as np
 
 from gpmi._support.text import percent, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.analysis.ledger.front_ledger import FrontBands
+from gpmi.analysis import FrontBands
 from gpmi.trials import Trial
 from gpmi.trials.goals import Goals, Match, Objective
 from gpmi.views.front_view import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpmi._support.text import round_to_sd, shortened
-from gpmi.analysis.descriptors import descriptor_shares
-from gpmi.analysis.importance import Importance
+from gpmi.analysis import Importance, descriptor_shares
 from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import LARGE, drawn

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmi._support.text import round_to_sd, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.space.mixtures import Triangle, grid_of
+from gpmi.space import Triangle, grid_of
 from gpmi.views.html.contours import colour_bar, colours_of, levels_of
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings

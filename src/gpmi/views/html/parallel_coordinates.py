@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import distinct_numbers, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.views.front_run import FrontView
 from gpmi.views.html.markup import Markup, joined, scrollable, shown, tag
 from gpmi.views.html.svg import Scale, figure, key, line, picture, polyline, scale_of, text

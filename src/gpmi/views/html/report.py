@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gpmi._support import checks
-from gpmi.gp.linalg import one_blas_thread
+from gpmi.gp import one_blas_thread
 from gpmi.views.html.calibration import calibration
 from gpmi.views.html.contours import contours
 from gpmi.views.html.convergence import convergence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Size, drawn, legend_of

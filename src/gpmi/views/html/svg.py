@@ -14,7 +14,7 @@ import numpy as np
 
 from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
 from gpmi.views.pictures.picture import Band, Level, Line, Mark, Note, Picture, Points, Ruler, Spans, Stripe
 

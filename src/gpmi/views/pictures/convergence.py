@@ -8,10 +8,9 @@ import numpy as np
 
 from gpmi._support.text import rough, rounded, shortened
 from gpmi._support.types import Array
+from gpmi.analysis import FrontLedger
 from gpmi.analysis.ledger import interval, share_missing
-from gpmi.analysis.ledger.front_ledger import FrontLedger
-from gpmi.trials import Trial
-from gpmi.trials.costs import ENDED
+from gpmi.trials import ENDED, Trial
 from gpmi.views.front_view import stated
 from gpmi.views.model_view import RegretHistory
 from gpmi.views.pictures.picture import Band, Level, Line, Mark, Picture, Points, Ruler, Spans, Stripe

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpmi._support.text import shortened
-from gpmi.analysis.importance import Importance, Importances
-from gpmi.space.axes import Axis
+from gpmi.analysis import Importance, Importances
+from gpmi.space import Axis
 from gpmi.views.pictures.picture import Picture, Ruler, Spans
 from gpmi.views.pictures.slices import curve, rug
 from gpmi.views.run_view import OutputView

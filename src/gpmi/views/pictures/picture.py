@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 
 Side: TypeAlias = Literal["x", "y"]
 

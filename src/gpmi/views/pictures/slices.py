@@ -9,8 +9,7 @@ import numpy as np
 
 from gpmi._support.text import round_to_sd, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.space import Space
-from gpmi.space.axes import Axis
+from gpmi.space import Axis, Space
 from gpmi.views.front_view import measured_levels
 from gpmi.views.pictures.picture import Band, Level, Line, Mark, Picture, Points, Ruler, Spans
 from gpmi.views.run_view import OutputView
