@@ -404,9 +404,9 @@ def test_the_view_of_an_output_has_its_values_and_its_own_ledger() -> None:
     assert [trial.y for trial in purity.told] == [trial.outputs["purity"] for trial in told]
     assert purity.ledger.n == len(told) < view.ledger.n
     assert view.of_output("cost").goal == "min" and purity.goal == "max"
-    assert [one.output for one in view.each_output] == ["yield", "cost", "purity"]
+    assert [one.key for one in view.each_output] == ["yield", "cost", "purity"]
     alone = view_of(single())
-    assert [one.output for one in alone.each_output] == ["yield", "purity", "cost", "size"]
+    assert [one.key for one in alone.each_output] == ["yield", "purity", "cost", "size"]
     assert (
         alone.each_output[0] is alone
         and alone.best.number

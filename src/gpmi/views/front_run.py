@@ -16,7 +16,7 @@ from gpmi.analysis.ledger import share_missing
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import superlative, told_front
 from gpmi.views.findings import Finding, NamedPoint, Number
-from gpmi.views.front_view import has_bands
+from gpmi.views.front_view import MAX_BANDS, pairs_of
 from gpmi.views.run_view import NAME, Judgement, OutputView, RunView, mean_totals
 
 
@@ -31,13 +31,6 @@ class FrontView(RunView):
         """Return the ledger of the front, and what is known of all outputs."""
         ledger = source.ledger
         return ledger, source.front_analysis if ledger is None else ledger.analysis
-
-    # What pictures still ask
-
-    @property
-    def front_ledger(self) -> FrontLedger | None:
-        """The ledger of a front."""
-        return self.ledger
 
     # Outputs
 
@@ -74,8 +67,8 @@ class FrontView(RunView):
     @property
     def meaning(self) -> str:
         """What the hypervolume is."""
-        more = "from the reference on: the more, the better."
-        return f"The hypervolume is the volume of what the front dominates, {more}"
+        rest = "from the reference on: the more, the better."
+        return f"The hypervolume is the volume of what the front dominates, {rest}"
 
     # What was found
 
@@ -124,7 +117,8 @@ class FrontView(RunView):
 
     def front_bands(self, x: str, y: str) -> FrontBands | None:
         """Return where the front of two objectives lies; None while it is unknown, and if a band were too costly."""
-        if self.ledger is None or not has_bands(self.goals):
+        pairs = pairs_of(self.goals)
+        if self.ledger is None or len(pairs) > MAX_BANDS:
             return None
         bands = self.ledger.front_bands(x, y)
         is_drawn = bands is not None and np.ptp(bands.high, axis=0).any()  # without a front it is a point

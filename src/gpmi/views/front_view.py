@@ -41,9 +41,8 @@ def kind_of(trial: Trial, front: Collection[int]) -> Kind:
 
 def complete(trials: Iterable[Trial], goals: Goals) -> list[Trial]:
     """Return the trials with a value of every objective."""
-    return [
-        trial for trial in trials if trial.status == "told" and all(name in trial.outputs for name in goals.objectives)
-    ]
+    objectives = goals.objectives.keys()
+    return [trial for trial in trials if trial.status == "told" and objectives <= trial.outputs.keys()]
 
 
 def shown_values(trials: Sequence[Trial], name: str, goal: Goal) -> Array:
@@ -108,11 +107,6 @@ def purpose(goal: Goal) -> str:
 def pairs_of(goals: Goals) -> list[tuple[str, str]]:
     """Return the pairs of objectives that are drawn."""
     return list(combinations(goals.objectives, 2))[:MAX_PAIRS]
-
-
-def has_bands(goals: Goals) -> bool:
-    """Whether the pictures of pairs have a band where the model believes the front to be."""
-    return len(pairs_of(goals)) <= MAX_BANDS
 
 
 def staircase(points: Array, signs: Array, reference: Array | None = None) -> Array:

@@ -129,13 +129,6 @@ class RunView(TrialsView, ABC):
         """Return the view of an objective as its values are drawn: one with a target as the distance from it."""
         return self.of_output(name).as_shown
 
-    # What pictures still ask
-
-    @property
-    def front_ledger(self) -> FrontLedger | None:
-        """The ledger of a front."""
-        return None
-
     # What can be asked for
 
     def checked_output(self, name: str) -> str:
@@ -323,13 +316,6 @@ class OutputView(ModelView, RunView):
     def own_fields(cls, goals: Goals) -> dict[str, Any]:
         """Return the single objective and its direction."""
         return {"key": goals.single, "goal": goals.direction}
-
-    # What pictures still ask
-
-    @property
-    def output(self) -> str | None:
-        """The name of the output."""
-        return self.given_name or None
 
     # Names
 

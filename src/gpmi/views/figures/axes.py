@@ -29,7 +29,7 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
 
 def value_label(run: OutputView, symbol: str = "y") -> str:
     """Return the name of the values, or of the function, of a run: the output of a run with goals, else a symbol."""
-    return f"${symbol}$" if run.output is None else without_math(shortened(run.output, NAME))
+    return without_math(shortened(run.given_name, NAME)) or f"${symbol}$"
 
 
 def label_axis(ax: Axes, axis: Axis, which: str = "x") -> None:

@@ -35,13 +35,13 @@ class Backtest(Protocol):
     def curves(self) -> Mapping[str, Any]: ...
 
 
-def draw_backtest(ax: Axes, found: Backtest) -> None:
+def draw_backtest(ax: Axes, result: Backtest) -> None:
     """Draw the mean of the runs with a band of 80 %, a random order in grey, and the best row as a dashed line."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.axhline(found.optimum, color=BLACK, linewidth=1.0, linestyle="--", label="best row")
+    ax.axhline(result.optimum, color=BLACK, linewidth=1.0, linestyle="--", label="best row")
     colours = cycle(COLOURS[:-1])  # without black
-    for name, curve in found.curves.items():
+    for name, curve in result.curves.items():
         t = np.arange(1, len(curve.mean) + 1)
         ours = curve.batch is not None
         colour = next(colours) if ours else GREY
@@ -52,10 +52,10 @@ def draw_backtest(ax: Axes, found: Backtest) -> None:
         ax.step(t, curve.mean, where="post", color=colour, linewidth=1.6, linestyle=style, label=without_math(name))
     ax.set_xlabel("experiment")
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    value = without_math(shortened(found.value, NAME))
-    ax.set_ylabel(f"{'largest' if found.goal == 'max' else 'smallest'} {value} so far")
-    count = len(found.seeds)
+    value = without_math(shortened(result.value, NAME))
+    ax.set_ylabel(f"{'largest' if result.goal == 'max' else 'smallest'} {value} so far")
+    count = len(result.seeds)
     band = " and the central 80 %" if count >= FEW_RUNS else " and their range" if count > 1 else ""
-    ax.set_title(f"{found.rows} rows, mean of {count} run{'s' * (count > 1)}{band}")
+    ax.set_title(f"{result.rows} rows, mean of {count} run{'s' * (count > 1)}{band}")
     ax.legend(loc="best")
     ax.grid(True)

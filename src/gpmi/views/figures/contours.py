@@ -71,7 +71,7 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
 
 def _title(run: OutputView, what: str) -> str:
     """Return the title of a map, with the name of the output if it has one."""
-    return what.capitalize() if run.output is None else f"{value_label(run)}: {what}"
+    return f"{value_label(run)}: {what}" if run.given_name else what.capitalize()
 
 
 @dataclass(frozen=True)

@@ -37,25 +37,25 @@ ROW = 0.065  # the part for each of them; our choice
 
 def draw_curves(ax: Axes, run: OutputView) -> None:
     """Draw every curve over its steps, and where those that have not reached the target are believed to go on to."""
-    found, counts = drawn_curves(run), Counter(one.kind for one in curves_of(run))
+    curves, counts = drawn_curves(run), Counter(curve.kind for curve in curves_of(run))
     best = None if run.best is None else run.best.number
     for kind, (colour, mark) in HOW.items():
-        some = [one for one in found if one.kind == kind and one.trial.number != best]
-        for one in some:
-            ax.plot(one.steps, one.y, color=colour, linewidth=0.9, alpha=0.75, zorder=2)
+        others = [curve for curve in curves if curve.kind == kind and curve.trial.number != best]
+        for curve in others:
+            ax.plot(curve.steps, curve.y, color=colour, linewidth=0.9, alpha=0.75, zorder=2)
         if counts[kind]:
-            ends = np.array([one.end for one in found if one.kind == kind]).reshape(-1, 2)
+            ends = np.array([curve.end for curve in curves if curve.kind == kind]).reshape(-1, 2)
             how: dict[str, Any] = {"color": colour, "markersize": 4.5, "markeredgewidth": 1.3, "clip_on": False}
             name = f"{_kind_words(run, kind)} ({counts[kind]})"
             ax.plot(*ends.T, mark, linestyle="none", zorder=3, label=name, **how)
-    for one in found:
-        if one.trial.number == best:
+    for curve in curves:
+        if curve.trial.number == best:
             name = "the best" if isinstance(run, PartView) else f"the best, trial {best}"
-            ax.plot(one.steps, one.y, color=VERMILION, linewidth=2.4, zorder=2.5, label=name)
+            ax.plot(curve.steps, curve.y, color=VERMILION, linewidth=2.4, zorder=2.5, label=name)
     lines: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1.5}
     names: tuple[str | None, str | None] = "predicted", "80 % of the prediction"
-    for one, ahead in continued(run, found):
-        ax.plot(ahead.steps, ahead.middle, color=HOW[one.kind][0], label=names[0], **lines)
+    for curve, ahead in continued(run, curves):
+        ax.plot(ahead.steps, ahead.middle, color=HOW[curve.kind][0], label=names[0], **lines)
         ax.fill_between(ahead.steps, ahead.low, ahead.high, color=LIGHT, alpha=0.45, linewidth=0.0, label=names[1])
         names = None, None
     first, last = run.fidelity.ends
@@ -75,13 +75,13 @@ def _kind_words(run: OutputView, kind: Kind) -> str:
 
 def draw_cost(ax: Axes, run: OutputView) -> None:
     """Draw the best value at the target against what was spent, and below it a mark for each measurement by level."""
-    found, names = spending(run), run.fidelity.row_names
-    there = np.isfinite(found.y)
-    last = float(found.spent[-1])
-    ax.plot(found.spent[there], found.y[there], ".", color=GREY, markersize=5.0, label="at the target")
-    known = np.isfinite(found.best)
+    trace, names = spending(run), run.fidelity.row_names
+    there = np.isfinite(trace.y)
+    last = float(trace.spent[-1])
+    ax.plot(trace.spent[there], trace.y[there], ".", color=GREY, markersize=5.0, label="at the target")
+    present = np.isfinite(trace.best)
     ax.step(
-        np.append(found.spent[known], last), np.append(found.best[known], found.best[-1]), where="post", color=BLUE,
+        np.append(trace.spent[present], last), np.append(trace.best[present], trace.best[-1]), where="post", color=BLUE,
         linewidth=1.6, label=f"{'largest' if run.goal == 'max' else 'smallest'} so far",
     )  # fmt: skip
     part = min(ROWS, ROW * (len(names) + 1))
@@ -92,8 +92,8 @@ def draw_cost(ax: Axes, run: OutputView) -> None:
     places = part * (np.arange(len(names)) + 0.6) / (len(names) + 0.2)
     for i, (name, at) in enumerate(zip(names, places.tolist(), strict=True)):
         colour = BLUE if i == len(names) - 1 else GREY
-        own = found.spent[found.row == i]
-        ax.plot(own, np.full(len(own), at), "|", color=colour, markersize=6.0, markeredgewidth=1.2,
+        spent = trace.spent[trace.row == i]
+        ax.plot(spent, np.full(len(spent), at), "|", color=colour, markersize=6.0, markeredgewidth=1.2,
                 transform=ax.get_xaxis_transform())  # fmt: skip
         if len(names) <= ROWS / ROW + 1.0 or i in (0, len(names) - 1):
             ax.text(1.01, at, without_math(name), color=colour, fontsize=8.0, va="center", transform=ax.transAxes)

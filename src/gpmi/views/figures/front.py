@@ -47,7 +47,7 @@ def draw_front(ax: Axes, run: FrontView, x: str, y: str) -> None:
     goals = (run.objectives[x], run.objectives[y])
     trials, front = complete(at_target(run.trials, run.space), run.goals), {trial.number for trial in run.front}
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
-    kinds = [kind_of(trial, front) for trial in trials]
+    kinds = np.array([kind_of(trial, front) for trial in trials])
     bands = run.front_bands(x, y)
     if bands is not None:
         border = np.concatenate([bands.low, bands.high[::-1]])
@@ -55,10 +55,10 @@ def draw_front(ax: Axes, run: FrontView, x: str, y: str) -> None:
         ax.fill(*border.T, color=LIGHT, linewidth=0.0, label=f"{what}, {100.0 * bands.level:.0f} %", zorder=1)
         ax.plot(*bands.median.T, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median", zorder=1.5)
     for kind, how in MARKS.items():
-        some = np.array([one == kind for one in kinds], dtype=bool)
-        if some.any():
-            ax.plot(*places[some].T, linestyle="none", label=KINDS[kind], **how)
-    on_front = places[[one == "front" for one in kinds]]
+        chosen = kinds == kind
+        if chosen.any():
+            ax.plot(*places[chosen].T, linestyle="none", label=KINDS[kind], **how)
+    on_front = places[kinds == "front"]
     worst = [stated(goal) for goal in goals]
     if len(run.objectives) == 2 and len(on_front):
         reference = None if None in worst else np.array(worst, dtype=float)
@@ -89,7 +89,7 @@ def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
 
 def draw_hypervolume(ax: Axes, run: FrontView, *, legend: bool = True) -> None:
     """Draw the hypervolume after each trial with all objectives, and how much is still to be had."""
-    ledger = run.front_ledger
+    ledger = run.ledger
     assert ledger is not None
     draw(ax, hypervolume(ledger))
     of = "the possible hypervolume" if legend else "it"

@@ -165,8 +165,8 @@ def contours(
         panels, shape = (3, (1, 3)) if f is None else (4, (2, 2))
         width, height = (10.2, 3.2) if f is None else (7.6, 6.4)
         figure = new_figure(width, height * len(views))
-        for view, own in zip(views, _blocks(figure, len(views), shape, panels), strict=True):
-            draw_maps(own, view, _part(f, view), pair)
+        for view, row in zip(views, _blocks(figure, len(views), shape, panels), strict=True):
+            draw_maps(row, view, _part(f, view), pair)
     return figure
 
 
@@ -267,14 +267,14 @@ def importances(source: Source, *, output: str | None = None, ax: Axes | None = 
     With several objectives there is a panel for each output, or for `output`.
     """
     views = _known(_views(source, output))
-    found = [_importances(view) for view in views]
+    indices_by_view = [_importances(view) for view in views]
     with style():
         if ax is None:
-            figure = new_figure(6.4, 0.3 + (0.8 + 0.45 * len(found[0])) * len(views))
+            figure = new_figure(6.4, 0.3 + (0.8 + 0.45 * len(indices_by_view[0])) * len(views))
             panels = add_panels(figure, figure.add_gridspec(len(views), 1), len(views))
         else:
             panels = [_ax_of(ax, views)]
-        for panel, view, indices in zip(panels, views, found, strict=True):
+        for panel, view, indices in zip(panels, views, indices_by_view, strict=True):
             draw(panel, importance_pictures.importances(view, indices))
         _add_legend(panels, ax)
     return figure_of(panels[0])
@@ -293,9 +293,9 @@ def partial_dependence(
     there are rows for each output, or for `output`.
     """
     views = _known(_views(source, output))
-    found, axes = [_importances(view) for view in views], axes_of(views[0].space)
+    indices_by_view, axes = [_importances(view) for view in views], axes_of(views[0].space)
     if params is None:
-        totals = np.mean([[one.total for one in own] for own in found], axis=0)
+        totals = np.mean([[index.total for index in indices] for indices in indices_by_view], axis=0)
         chosen = [int(i) for i in np.argsort(-totals, kind="stable")[: 6 if ax is None else 1]]
     else:
         chosen = [_number(views[0].space, name) for name in ([params] if isinstance(params, str | int) else params)]
@@ -309,10 +309,10 @@ def partial_dependence(
             blocks = _blocks(figure, len(views), (rows, columns), len(chosen))
         else:
             blocks = [[_ax_of(ax, views)]]
-        for panels, view, own in zip(blocks, views, found, strict=True):
-            y = importance_pictures.effects(view, [own.each[number] for number in chosen])
+        for panels, view, indices in zip(blocks, views, indices_by_view, strict=True):
+            y = importance_pictures.effects(view, [indices.each[number] for number in chosen])
             for panel, number in zip(panels, chosen, strict=True):
-                draw(panel, importance_pictures.dependence(view, axes[number], own.each[number], y))
+                draw(panel, importance_pictures.dependence(view, axes[number], indices.each[number], y))
         if ax is None:
             label_first_column([panel for panels in blocks for panel in panels])
         _add_legend(blocks[0], ax)
@@ -531,7 +531,7 @@ def _draw_residuals(ax: Axes, view: OutputView) -> None:
 
 def _verdict(view: OutputView) -> str:
     assert view.ledger is not None
-    name = "Residuals / sd" if view.output is None else f"Residuals of {value_label(view)} / sd"
+    name = f"Residuals of {value_label(view)} / sd" if view.given_name else "Residuals / sd"
     return f"{name}: {view.ledger.calibration.verdict}"
 
 

@@ -33,10 +33,10 @@ def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
     small = small[inside[small].all(axis=1)]
     if len(small):
         values = np.where(inside, run.mean(rows), np.nan)
-        known = values[inside]
-        levels = np.unique(run.possible.clip(levels_of(known, known, best_is_large=run.goal == "max")))
+        present = values[inside]
+        levels = np.unique(run.possible.clip(levels_of(present, present, best_is_large=run.goal == "max")))
         fill: dict[str, Any] = {"levels": levels, "cmap": "viridis", "norm": BoundaryNorm(levels, 256)}
-        filled = np.where(inside, values, float(known.mean()))  # no triangle has the others
+        filled = np.where(inside, values, float(present.mean()))  # no triangle has the others
         x, y = (weights @ CORNERS).T
         drawn = ax.tricontourf(Triangulation(x, y, small), filled, **fill)
         colour_bar(ax, drawn, ticks=levels[:: -max(1, len(levels) // 6)], spacing="uniform")
@@ -52,4 +52,4 @@ def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
         ax.annotate(text, tuple(place), shift, textcoords="offset points", ha="center", annotation_clip=False)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    ax.set_title(value_label(run) if run.output is not None else centre_of(run.warp).capitalize(), pad=18.0)
+    ax.set_title(value_label(run) if run.given_name else centre_of(run.warp).capitalize(), pad=18.0)

@@ -37,22 +37,22 @@ def contours(run: RunView) -> Markup | None:
     """
     views = [view for view in run.each_output if view.recommended_row is not None]
     most = MAX_PARAMETERS if len(views) == 1 else MAX_OF_SEVERAL
-    found = [(view, planes) for view in views if (planes := _planes(view, most))]
-    if not found:
+    planes_by_view = [(view, planes) for view in views if (planes := _planes(view, most))]
+    if not planes_by_view:
         return None
-    count = len(found[0][0].active_axes(GRID))
+    count = len(planes_by_view[0][0].active_axes(GRID))
     lead = f"What the model believes about {run.subject} over pairs of parameters, "
     lead += f"while the others stay at {views[0].centre}."
-    more = f" The {most} most important parameters of {count} are drawn." if count > most else ""
+    fewer = f" The {most} most important parameters of {count} are drawn." if count > most else ""
     outside = " With more than two parameters, most values were not observed in the plane that is drawn."
     marks = [
         (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
         (star(16.0, 8.0, "star-on-map"), views[0].centre_name),
     ]
     return joined(
-        tag("p", lead, more, outside if count > 2 else ""),
+        tag("p", lead, fewer, outside if count > 2 else ""),
         key(*marks),
-        with_headings([(view, _maps(view, planes)) for view, planes in found]),
+        with_headings([(view, _maps(view, planes)) for view, planes in planes_by_view]),
     )
 
 
@@ -63,7 +63,7 @@ def _planes(run: OutputView, most: int) -> list[Plane]:
         shared = run.mixture_of(a)
         if shared is not None and shared == run.mixture_of(b):
             continue  # a triangle shows them
-        rows = np.concatenate([run.along(b, one) for one in run.along(a, row)])
+        rows = np.concatenate([run.along(b, place) for place in run.along(a, row)])
         values = np.where(run.inside(rows), run.mean(rows), np.nan)
         if np.isfinite(values).any():  # constraints may forbid a whole plane
             planes.append((a, b, values.reshape(len(a.settings), len(b.settings))))

@@ -44,7 +44,7 @@ def curves(run: RunView) -> Markup | None:
     parts = [(view, _chart(view)) for view in run.focus if curves_of(view)]
     if not parts:
         return None
-    counts = Counter(one.kind for one in curves_of(parts[0][0]))
+    counts = Counter(curve.kind for curve in curves_of(parts[0][0]))
     words = ", ".join(f"{counts[kind]} {text}" for kind, text in KINDS.items() if counts[kind])
     lead = f"Each line is a trial over {run.fidelity.name}: {words}."
     reasons = stop_reasons(run)
@@ -55,17 +55,17 @@ def curves(run: RunView) -> Markup | None:
 
 def _chart(run: OutputView) -> Markup:
     """Return the curves of one output."""
-    found = drawn_curves(run)
-    ahead = continued(run, found)
+    curves = drawn_curves(run)
+    ahead = continued(run, curves)
     best = None if run.best is None else run.best.number
-    chart = _frame(run, found, [one for _, way in ahead for one in (way.low, way.high)], (WIDTH, HEIGHT))
+    chart = _frame(run, curves, [end for _, way in ahead for end in (way.low, way.high)], (WIDTH, HEIGHT))
     for _, way in ahead:
         chart.add(tag("g", band(chart.x(way.steps), chart.y(way.low), chart.y(way.high)), opacity=0.35))
     for _, way in ahead:
         chart.add(polyline(chart.x(way.steps), chart.y(way.middle), "reference"))
-    for one in sorted(found, key=lambda one: (one.kind == "running", one.trial.number == best)):
-        chart.add(*_drawn(chart, one, is_best=one.trial.number == best))
-    kinds = [kind for kind in KINDS if any(one.kind == kind for one in found)]
+    for curve in sorted(curves, key=lambda curve: (curve.kind == "running", curve.trial.number == best)):
+        chart.add(*_drawn(chart, curve, is_best=curve.trial.number == best))
+    kinds = [kind for kind in KINDS if any(curve.kind == kind for curve in curves)]
     marks = [(joined(line(2, 8, 24, 8, LINES[kind]), _end(26.0, 8.0, kind)), KINDS[kind]) for kind in kinds]
     if best is not None:
         marks.append((line(2, 8, 30, 8, "recommended"), f"the best, trial {best}"))
@@ -73,26 +73,29 @@ def _chart(run: OutputView) -> Markup:
         marks.append((line(2, 8, 30, 8, "reference"), "what the model predicts"))
         marks.append((tag("rect", x=0, y=0, width=32, height=16, class_="area", opacity=0.6), "80 % of the prediction"))
     total = len(curves_of(run))
-    fewer = f" {len(found)} of {total} are drawn." if len(found) < total else ""
+    fewer = f" {len(curves)} of {total} are drawn." if len(curves) < total else ""
     said = "No trial has reached the last step yet." if run.best is None else f"The best ends at {rounded(run.best.y)}."
     name = shortened(run.given_name, 40) or "y"
     title = f"The curves of {name}"
     return figure(chart.svg(title, said + fewer), said, fewer, key(*marks))
 
 
-def _frame(run: OutputView, found: list[DrawnCurve], more: list[Array], size: tuple[float, float]) -> Chart:
+def _frame(run: OutputView, curves: list[DrawnCurve], others: list[Array], size: tuple[float, float]) -> Chart:
     """Return an empty chart whose scales fit curves and other values."""
-    y = fitted(np.concatenate([*(one.y for one in found), *more]), size[1] - BOTTOM, TOP, wide=np.inf)
+    y = fitted(np.concatenate([*(curve.y for curve in curves), *others]), size[1] - BOTTOM, TOP, wide=np.inf)
     first, last = run.fidelity.ends
     chart = Chart(Scale(first, last, margin(y, LEFT), size[0] - RIGHT, whole=True), y, *size)
     chart.axes(run.fidelity.title, shortened(run.given_name, 40) or "y")
     return chart
 
 
-def _drawn(chart: Chart, one: DrawnCurve, *, is_best: bool) -> list[Markup]:
+def _drawn(chart: Chart, curve: DrawnCurve, *, is_best: bool) -> list[Markup]:
     """Return a curve and the mark at its end."""
-    x, y = chart.x(one.steps), chart.y(one.y)
-    return [polyline(x, y, "recommended" if is_best else LINES[one.kind]), _end(float(x[-1]), float(y[-1]), one.kind)]
+    x, y = chart.x(curve.steps), chart.y(curve.y)
+    return [
+        polyline(x, y, "recommended" if is_best else LINES[curve.kind]),
+        _end(float(x[-1]), float(y[-1]), curve.kind),
+    ]
 
 
 def _end(x: float, y: float, kind: Kind) -> Markup:
@@ -121,11 +124,11 @@ def trial_curve(space: Space, trial: Trial, outputs: Sequence[str | None]) -> Ma
         run = OutputView(
             trials=(trial,), ledger=None, goals=MAXIMISE, space=space, seed=0, events=(), key=name or "y", goal="max"
         )
-        for one in curves_of(run):
-            chart = _frame(run, [one], [], SMALL)
-            chart.add(polyline(chart.x(one.steps), chart.y(one.y), "mean"))
-            chart.add(_end(float(chart.x(one.steps[-1])), float(chart.y(one.y[-1])), one.kind))
-            step, y = one.end
-            said = f"{rounded(y)} at step {int(step)}, {KINDS[one.kind]}."
+        for curve in curves_of(run):
+            chart = _frame(run, [curve], [], SMALL)
+            chart.add(polyline(chart.x(curve.steps), chart.y(curve.y), "mean"))
+            chart.add(_end(float(chart.x(curve.steps[-1])), float(chart.y(curve.y[-1])), curve.kind))
+            step, y = curve.end
+            said = f"{rounded(y)} at step {int(step)}, {KINDS[curve.kind]}."
             drawn.append(figure(chart.svg(f"The curve of trial {trial.number}", said), said))
     return tag("div", drawn, class_="figures") if drawn else None

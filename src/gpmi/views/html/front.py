@@ -57,7 +57,7 @@ class Recipe:
     def tooltip(self) -> str:
         """All of it in one line."""
         outputs, x = (", ".join(f"{name} {text}" for name, text in pairs) for pairs in (self.outputs, self.x))
-        return "; ".join(one for one in (f"{self.title}: {outputs}", shortened(x, 300), self.note) if one)
+        return "; ".join(text for text in (f"{self.title}: {outputs}", shortened(x, 300), self.note) if text)
 
 
 def trade_offs(
@@ -76,10 +76,10 @@ def trade_offs(
     puts a trial into words. `bands` returns where the model believes the front of two objectives to be. `link` is the
     address of a trial that is not on the front; one on the front links to the element with the id front-<number>.
     """
-    known = complete(trials, goals)
+    measured = complete(trials, goals)
     pairs = pairs_of(goals)
-    chosen = [trial for trial in known if trial.number in front]
-    others = [trial for trial in known if trial.number not in front]
+    chosen = [trial for trial in measured if trial.number in front]
+    others = [trial for trial in measured if trial.number not in front]
     most = MAX_OTHERS // max(1, len(pairs))
     left_out = max(0, len(others) - most)
     drawn = others[left_out:] + chosen  # the front is drawn on top
@@ -96,7 +96,8 @@ def trade_offs(
     )
     meanings = {meaning: mark for picture in pictures for mark, meaning in picture.legend}
     legend = key(*((mark, meaning) for meaning, mark in meanings.items()))
-    more = tag("p", f"The latest {most} of {len(others)} other trials are drawn.", class_="muted") if left_out else None
+    words = f"The latest {most} of {len(others)} other trials are drawn."
+    fewer = tag("p", words, class_="muted") if left_out else None
     return tag(
         "div",
         _sliders(goals, chosen) if chosen else None,
@@ -107,7 +108,7 @@ def trade_offs(
             class_="front-view" if len(pictures) == 1 else "front-view figures large",
         ),
         legend if len(pictures) > 1 else None,
-        more,
+        fewer,
         class_="front-tool",
     )
 
@@ -285,8 +286,8 @@ def _sliders(goals: Goals, front: Sequence[Trial]) -> Markup:
         )  # fmt: skip
         name = shortened(name, NAME)
         controls.append(tag("label", tag("span", f"{name}: ", tag("strong", ANY, class_="front-value")), control))
-    one = len(front) == 1
-    left = f"{len(front)} of {len(front)} {'trial' if one else 'trials'} on the front {'is' if one else 'are'} left."
+    trials = "trial on the front is" if len(front) == 1 else "trials on the front are"
+    left = f"{len(front)} of {len(front)} {trials} left."
     return tag(
         "fieldset",
         tag("legend", "What do you need?"),

@@ -22,7 +22,7 @@ def importance(run: RunView) -> Markup | None:
     parts = [(view, html) for view in run.each_output if (html := _one(view)) is not None]
     if not parts:
         return None
-    notes = [found.note for view in run.each_output if (found := view.importances) is not None and len(found)]
+    notes = [indices.note for view in run.each_output if (indices := view.importances) is not None and len(indices)]
     if not notes:
         return with_headings(parts)
     return joined(
@@ -46,18 +46,18 @@ def _one(run: OutputView) -> Markup | None:
     """Return the indices of one output as bars and as a table; why they are unknown if they are."""
     if run.ledger is None:
         return None
-    found = run.importances
-    if found is None:
+    indices = run.importances
+    if indices is None:
         return tag("p", f"Which parameters matter is {run.ledger.unknown}.")
-    if not len(found):
+    if not len(indices):
         return None
-    of = "" if run.output is None else f" for {shortened(run.output, 40)}"
+    of = f" for {shortened(run.given_name, 40)}" if run.given_name else ""
     table = simple_table(
         f"Sobol indices{of}",
         ["parameter", "alone", "95 %", "together", "95 %"],
-        [_row(one) for one in found.ranked],
+        [_row(parameter) for parameter in indices.ranked],
     )
-    bars = drawn(importances(run, found), replace(LARGE, height=ROW * len(found) + LARGE.top + LARGE.bottom))
+    bars = drawn(importances(run, indices), replace(LARGE, height=ROW * len(indices) + LARGE.top + LARGE.bottom))
     return joined(tag("div", bars, table, class_="figures large"), *_descriptors(run))
 
 
@@ -66,15 +66,16 @@ def _descriptors(run: OutputView) -> list[Markup]:
     if run.posterior is None:
         return []
     parts = []
-    for one in descriptor_shares(run.space, run.posterior.kernel):
-        rows = [(name, share) for name, share in one.shares[:SHOWN_DESCRIPTORS]]
-        others = 1.0 - one.label - sum(share for _, share in rows)
-        rows += [("other descriptors", others)] if len(one.shares) > SHOWN_DESCRIPTORS else []
-        rows.append(("the option itself, whatever its descriptors", one.label))
+    for choice in descriptor_shares(run.space, run.posterior.kernel):
+        rows = [(name, share) for name, share in choice.shares[:SHOWN_DESCRIPTORS]]
+        others = 1.0 - choice.label - sum(share for _, share in rows)
+        rows += [("other descriptors", others)] if len(choice.shares) > SHOWN_DESCRIPTORS else []
+        rows.append(("the option itself, whatever its descriptors", choice.label))
+        words = f"What makes two options of {choice.parameter} different for the model, as far as the values tell:"
         parts += [
-            tag("p", f"What makes two options of {one.parameter} different for the model, as far as the values tell:"),
+            tag("p", words),
             simple_table(
-                f"Descriptors of {one.parameter}",
+                f"Descriptors of {choice.parameter}",
                 ["descriptor", "share"],
                 [
                     [tag("th", name, scope="row"), tag("td", f"{share:.0%}", data_v=exact(share))]
@@ -85,9 +86,12 @@ def _descriptors(run: OutputView) -> list[Markup]:
     return parts
 
 
-def _row(one: Importance) -> list[Markup]:
-    row = [tag("th", one.name, scope="row")]
-    for value, (low, high) in ((one.first, one.first_interval), (one.total, one.total_interval)):
+def _row(parameter: Importance) -> list[Markup]:
+    row = [tag("th", parameter.name, scope="row")]
+    for value, (low, high) in (
+        (parameter.first, parameter.first_interval),
+        (parameter.total, parameter.total_interval),
+    ):
         index, least, most = (round_to_sd(v, max(0.25 * (high - low), SMALLEST_SD)) for v in (value, low, high))
         row += [tag("td", index, data_v=exact(value)), tag("td", f"{least} to {most}")]
     return row

@@ -95,7 +95,7 @@ def cell(value: Any, class_: str | None = None) -> Markup:
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if numeric and full != text:
         return tag("td", text, data_v=full, class_=class_)
-    classes = " ".join(one for one in ("number" if numeric else None, class_) if one)
+    classes = " ".join(name for name in ("number" if numeric else None, class_) if name)
     return tag("td", text, class_=classes or None)
 
 

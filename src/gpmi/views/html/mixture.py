@@ -27,8 +27,8 @@ _CORNERS += [(WIDTH - SIDE) / 2.0, TOP]
 def mixture(run: RunView) -> Markup | None:
     """Return the posterior mean over each mixture with three components or more, for each output."""
     views = [view for view in run.each_output if view.recommended_row is not None]
-    found = [(view, drawn) for view in views if (drawn := [one for one in view.triangles])]
-    if not found:
+    views = [view for view in views if view.triangles]
+    if not views:
         return None
     lead = f"What the model believes about {run.subject} for each mixture. In a corner there is as much as possible of "
     lead += f"one component; on the opposite side, as little as possible. Everything else stays at {views[0].centre}."
@@ -36,7 +36,7 @@ def mixture(run: RunView) -> Markup | None:
         (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
         (star(16.0, 8.0, "star-on-map"), views[0].centre_name),
     ]
-    parts = [(view, joined(*(_map(view, one) for one in triangles))) for view, triangles in found]
+    parts = [(view, joined(*(_map(view, triangle) for triangle in view.triangles))) for view in views]
     return joined(tag("p", lead), key(*marks), with_headings(parts))
 
 
@@ -78,7 +78,7 @@ def triangle_paths(places: Array, small: Array, values: Array, levels: Array, co
         y, at = values[triangle], places[triangle]
         if not np.all(np.isfinite(y)):
             continue
-        first, last = (int(np.searchsorted(borders, one, side="right")) for one in (y.min(), y.max()))
+        first, last = (int(np.searchsorted(borders, end, side="right")) for end in (y.min(), y.max()))
         paths[first].append(_path(at))
         for level in range(first + 1, last + 1):
             paths[level].append(_path(part_above(at, y, float(borders[level - 1]))))
@@ -109,9 +109,9 @@ def _grid() -> list[Markup]:
     """Return lines on which a component has a quarter, a half and three quarters of its range."""
     lines = []
     for k in range(3):
-        one, other = _CORNERS[(k + 1) % 3], _CORNERS[(k + 2) % 3]
+        start, other = _CORNERS[(k + 1) % 3], _CORNERS[(k + 2) % 3]
         for share in GRID:
-            a, b = (share * _CORNERS[k] + (1.0 - share) * end for end in (one, other))
+            a, b = (share * _CORNERS[k] + (1.0 - share) * end for end in (start, other))
             lines.append(line(a[0], a[1], b[0], b[1], "on-map-grid"))
     return lines
 
@@ -119,9 +119,9 @@ def _grid() -> list[Markup]:
 def _names(triangle: Triangle) -> list[Markup]:
     """Return the name of each component at its corner, with its value there."""
     shifts, anchors = ((0.0, -16.0), (-22.0, 18.0), (22.0, 18.0)), ("middle", "start", "end")
-    found = []
+    names = []
     for k, name in enumerate(triangle.names):
         x, y = _CORNERS[k] + shifts[k]
         value = rounded(float(triangle.highs[k]))
-        found.append(text(float(x), float(y), f"{shortened(name, NAME)} {value}", "corner", anchors[k]))
-    return found
+        names.append(text(float(x), float(y), f"{shortened(name, NAME)} {value}", "corner", anchors[k]))
+    return names

@@ -101,8 +101,8 @@ def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
     powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
     if len(powers) >= 2:
         return powers[:: -(-len(powers) // max(2, most))]
-    more = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
-    return more or [lo, hi]
+    finer = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
+    return finer or [lo, hi]
 
 
 # Shapes
