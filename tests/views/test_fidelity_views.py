@@ -114,7 +114,7 @@ def test_maps_are_at_the_target() -> None:
 def test_parallel_coordinates_have_a_line_for_each_trial_at_the_target() -> None:
     opt = levels()
     (ax,) = plots.parallel(opt).axes
-    lines = ax.collections[0].get_paths()
+    lines = [line for drawn in ax.collections for line in drawn.get_paths()]
     assert len(lines) == len(view_of(opt).told)
     assert "mesh" not in [text.get_text() for text in ax.texts] + [one.get_text() for one in ax.get_xticklabels()]
 

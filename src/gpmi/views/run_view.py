@@ -28,8 +28,7 @@ from gpmi.views.trial_notes import note, output_note
 from gpmi.views.trials_view import TrialsView
 
 # Our choices, for figures and reports alike.
-MAX_LINES = 300  # trials in parallel coordinates: the best, and an even selection of the others
-TOP_TRIALS = 10  # the best trials, which are emphasised there
+LEADERS = 10  # the best trials, which stand out in pictures
 NAME = 40  # characters of the name of an output, at most
 
 
@@ -184,6 +183,11 @@ class RunView(TrialsView, ABC):
     def compromise(self) -> Trial | None:
         """The trial in the middle of the front, if that has several; none without a front."""
         return None
+
+    @property
+    def leaders(self) -> tuple[str, tuple[Trial, ...]]:
+        """What the trials are that stand out in pictures, and these trials."""
+        return "on the front", self.front
 
     @property
     def compared(self) -> str:
@@ -406,6 +410,13 @@ class OutputView(ModelView, RunView):
         """The feasible trial with the best value."""
         feasible = (trial for trial in self.told if trial.feasible)
         return max(feasible, key=lambda trial: self.sign * (trial.y or 0.0), default=None)
+
+    @property
+    def leaders(self) -> tuple[str, tuple[Trial, ...]]:
+        """The trials with the best values, the best first."""
+        ranked = sorted(self.told, key=lambda trial: (trial.feasible, self.sign * (trial.y or 0.0)), reverse=True)
+        best = tuple(ranked[:LEADERS])
+        return f"the {len(best)} best", best
 
     @cached_property
     def recommended_row(self) -> Array | None:

@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi.views.figures.style import AREAS, GREY, LINES, POINTS, without_math
-from gpmi.views.pictures.picture import Band, Level, Line, Mark, Note, Picture, Points, Ruler, Side, Spans, Stripe
+from gpmi.views.pictures.picture import (
+    Band,
+    Bundle,
+    Level,
+    Line,
+    Mark,
+    Note,
+    Picture,
+    Points,
+    Ruler,
+    Side,
+    Spans,
+    Stripe,
+    Texts,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +33,11 @@ def draw(ax: Axes, picture: Picture) -> None:
         _draw_mark(ax, mark, 2.0 + 0.01 * order)
     set_axis(ax, picture.x, "x")
     set_axis(ax, picture.y, "y")
-    ax.grid(True)
+    ax.grid(not picture.bare)
+    if picture.bare:
+        ax.set_yticks([])
+        ax.tick_params(axis="x", length=0.0)
+        ax.spines[["left", "bottom"]].set_visible(False)
 
 
 def set_axis(ax: Axes, ruler: Ruler, side: Side) -> None:
@@ -39,11 +57,20 @@ def set_axis(ax: Axes, ruler: Ruler, side: Side) -> None:
 
 
 def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
+    from matplotlib.collections import LineCollection
+
     label = without_math(mark.label) or None
     match mark:
         case Line():
             form = "steps-post" if mark.steps else "default"
             ax.plot(mark.x, mark.y, drawstyle=form, label=label, zorder=order, **LINES[mark.look])
+        case Bundle():
+            lines = [np.column_stack([mark.x, y]) for y in mark.y]
+            ax.add_collection(LineCollection(lines, label=label, zorder=order, **LINES[mark.look]), autolim=False)
+        case Texts():
+            box = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.8}
+            for x, y, text in zip(mark.x.tolist(), mark.y.tolist(), mark.texts, strict=True):
+                ax.text(x + 0.04, y, without_math(text), fontsize=7.0, va="center", bbox=box, zorder=order)
         case Band():
             look: dict[str, Any] = {"label": label, "zorder": order, "linewidth": 0.0, **AREAS[mark.look]}
             ax.fill_between(mark.x, mark.low, mark.high, step="post" if mark.steps else None, **look)

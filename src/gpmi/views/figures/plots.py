@@ -29,7 +29,6 @@ from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.fidelity import draw_cost, draw_curves
 from gpmi.views.figures.front import draw_front, draw_hypervolume
-from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
 from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
@@ -39,6 +38,7 @@ from gpmi.views.model_view import bounds_of
 from gpmi.views.pictures import calibration as calibration_pictures
 from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
+from gpmi.views.pictures.parallel_coordinates import parallel_coordinates
 from gpmi.views.pictures.picture import Picture, Ruler
 from gpmi.views.pictures.slices import DEVIATION, MEAN, Function, curve, observations, of_function, values_of
 from gpmi.views.pictures.slices import slices as slices_of
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
+WIDE = 8  # columns of parallel coordinates; the names of more are rotated
 LABEL = 2.1  # inches of an entry of a legend; our choice
 Source: TypeAlias = Any  # a Result, an Optimizer or a Study
 FAILED = "source has no model, because it failed; an event of the result says why"
@@ -320,20 +321,19 @@ def partial_dependence(
 
 
 def parallel(source: Source, *, ax: Axes | None = None) -> Figure:
-    """Draw all parameters together: each trial is a line through its coordinates and its value, the best is darkest.
+    """Draw all parameters together: each trial is a line through its coordinates and its value, the ten best are blue.
 
     With several objectives the line goes through all outputs, and the trials on the front are blue.
     """
     view = _view(source, model=False)
-    axes = axes_of(view.space)
-    count = len(axes) + len(view.columns)
+    picture = parallel_coordinates(view)
     with style():
-        ax = ax or new_figure(max(6.4, 1.05 * count), 3.8).add_subplot()
-        if isinstance(view, FrontView):
-            draw_parallel_front(ax, view, axes)
-        elif isinstance(view, OutputView):
-            draw_parallel(ax, view, axes)
-    return figure_of(ax)
+        panel = ax or new_figure(max(6.4, 1.05 * len(picture.x.named)), 3.8).add_subplot()
+        draw(panel, picture)
+        if len(picture.x.named) > WIDE:
+            panel.tick_params(axis="x", rotation=45)
+        _add_legend([panel], ax)
+    return figure_of(panel)
 
 
 def calibration(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:

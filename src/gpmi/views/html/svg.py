@@ -16,7 +16,20 @@ from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space import Axis
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
-from gpmi.views.pictures.picture import Band, Level, Line, Mark, Note, Picture, Points, Ruler, Spans, Stripe
+from gpmi.views.pictures.picture import (
+    Band,
+    Bundle,
+    Level,
+    Line,
+    Mark,
+    Note,
+    Picture,
+    Points,
+    Ruler,
+    Spans,
+    Stripe,
+    Texts,
+)
 
 LETTER = 6.2  # approximate width of a letter at 11 pixels
 MAX_LEFT = 150.0  # pixels for the names at a y axis, at most
@@ -220,6 +233,11 @@ class Chart:
     def add(self, *parts: Markup) -> None:
         self.parts += parts
 
+    def names(self) -> None:
+        """Add the names of the x axis alone."""
+        for value, label in self.x.ticks(len(self.x.named or ())):
+            self.add(text(float(self.x(value)), self.y.begin + 15.0, label, "halo", "middle"))
+
     def axes(self, x_name: str = "", y_name: str = "", *, x_ticks: int = 6, y_ticks: int = 5) -> None:
         """Add grid lines, ticks and names of both axes."""
         left, right = sorted((self.x.begin, self.x.end))
@@ -312,7 +330,7 @@ def chart_of(picture: Picture, size: Size) -> Chart:
     y = Scale.of(picture.y, size.height - size.bottom, size.top)
     chart = Chart(Scale.of(picture.x, margin(y, size.left), size.width - size.right), y, size.width, size.height)
     chart.add(*(_shape(chart, mark) for mark in picture.marks if isinstance(mark, Stripe)))
-    chart.axes(picture.x.title, picture.y.title)
+    chart.names() if picture.bare else chart.axes(picture.x.title, picture.y.title)
     chart.add(*(_shape(chart, mark) for mark in picture.marks if not isinstance(mark, Stripe)))
     return chart
 
@@ -329,6 +347,12 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
     match mark:
         case Line():
             return (steps if mark.steps else polyline)(x(mark.x), y(mark.y), mark.look)
+        case Bundle():
+            at = x(mark.x)
+            return joined(*(polyline(at, heights, mark.look) for heights in y(mark.y)))
+        case Texts():
+            places = zip(x(mark.x).tolist(), y(mark.y).tolist(), mark.texts, strict=True)
+            return joined(*(text(left + 4.0, height + 4.0, words, mark.look) for left, height, words in places))
         case Band():
             at, low, high = x(mark.x), y(mark.low), y(mark.high)
             if mark.steps:
@@ -369,7 +393,7 @@ def _sample(mark: Mark) -> Markup:
     match mark:
         case Points():
             return points(np.array([16.0]), np.array([8.0]), mark.look)
-        case Line() | Level() | Spans(look="whisker"):
+        case Line() | Bundle() | Level() | Spans(look="whisker"):
             return line(2, 8, 30, 8, mark.look)
         case Spans():
             return box(np.array([2.0, 30.0]), np.array([3.0, 13.0]), mark.look)

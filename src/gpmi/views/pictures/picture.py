@@ -67,6 +67,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Bundle:
+    """Lines (m, k) through the same places (k,), each with a gap where it is not finite."""
+
+    x: Array
+    y: Array
+    look: str = "thin"
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Band:
     """The area between two lines (m,), with a gap where one is not finite."""
 
@@ -123,6 +133,17 @@ class Stripe:
 
 
 @dataclass(frozen=True)
+class Texts:
+    """Texts to the right of places (m,)."""
+
+    x: Array
+    y: Array
+    texts: tuple[str, ...]
+    look: str = "small halo"
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Note:
     """A sentence in the middle of a picture that has nothing else."""
 
@@ -131,7 +152,7 @@ class Note:
     label: str = ""
 
 
-Mark: TypeAlias = Line | Band | Points | Spans | Level | Stripe | Note
+Mark: TypeAlias = Line | Bundle | Band | Points | Spans | Level | Stripe | Texts | Note
 
 
 @dataclass(frozen=True)
@@ -144,3 +165,4 @@ class Picture:
     y: Ruler
     marks: Sequence[Mark]
     caption: str = ""
+    bare: bool = False  # whether only the names of the x axis are drawn
