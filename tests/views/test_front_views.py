@@ -182,7 +182,7 @@ def test_the_front_is_drawn_at_the_values_told_with_its_staircase_band_and_refer
         stairs[0].get_xydata(),
         staircase(values_of(run.front, "yield", "cost"), np.array([1.0, -1.0]), np.array([0.1, 2.0])),
     )
-    assert line(ax, "worst acceptable").get_xdata() == [0.1, 0.1]
+    assert line(ax, "the worst that is acceptable").get_xdata() == [0.1, 0.1]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("yield (larger is better)", "cost (smaller is better)")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpmi.views.pictures.picture import (
     Line,
     Mark,
     Note,
+    Outline,
     Picture,
     Points,
     Ruler,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 def draw(ax: Axes, picture: Picture) -> None:
     """Draw the marks of a picture and its axes. Labels are for a legend, which the caller adds."""
     for order, mark in enumerate(picture.marks):
-        _draw_mark(ax, mark, 2.0 + 0.01 * order)
+        _draw_mark(ax, _at_edge(mark, picture), 2.0 + 0.01 * order)
     set_axis(ax, picture.x, "x")
     set_axis(ax, picture.y, "y")
     ax.grid(not picture.bare)
@@ -56,6 +58,14 @@ def set_axis(ax: Axes, ruler: Ruler, side: Side) -> None:
         ticks.set_major_locator(MaxNLocator(6, integer=True))
 
 
+def _at_edge(mark: Mark, picture: Picture) -> Mark:
+    """Return points with those beyond the axes at their edge."""
+    if not isinstance(mark, Points):
+        return mark
+    x, y = (np.clip(at, side.lo, side.hi) for at, side in ((mark.x, picture.x), (mark.y, picture.y)))
+    return replace(mark, x=x, y=y)
+
+
 def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
     from matplotlib.collections import LineCollection
 
@@ -74,6 +84,8 @@ def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
         case Band():
             look: dict[str, Any] = {"label": label, "zorder": order, "linewidth": 0.0, **AREAS[mark.look]}
             ax.fill_between(mark.x, mark.low, mark.high, step="post" if mark.steps else None, **look)
+        case Outline():
+            ax.fill(mark.x, mark.y, label=label, zorder=order, linewidth=0.0, **AREAS[mark.look])
         case Points():
             ax.plot(mark.x, mark.y, **{"linestyle": "none", "label": label, "zorder": order, **POINTS[mark.look]})
         case Level(side="x"):

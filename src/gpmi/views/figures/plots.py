@@ -115,8 +115,8 @@ def front(source: Source, *, ax: Axes | None = None) -> Figure:
             panels = add_panels(figure, figure.add_gridspec(rows, columns), len(pairs))
         else:
             panels = [ax]
-        for panel, (x, y) in zip(panels, pairs, strict=True):
-            draw_front(panel, view, x, y)
+        for panel, pair in zip(panels, pairs, strict=True):
+            draw_front(panel, view, pair)
         _add_legend(panels, ax)
     return figure_of(panels[0])
 
@@ -452,8 +452,8 @@ def _(view: FrontView, f: Function | None) -> Figure:
         figure = new_figure(12.6, 6.2)
         grid = figure.add_gridspec(2, 1, height_ratios=[3.6, 2.3])
         above = add_panels(figure, grid[0].subgridspec(1, max(1, len(pairs) + has_volume)), len(pairs) + has_volume)
-        for ax, (x, y) in zip(above, pairs, strict=False):
-            draw_front(ax, view, x, y)
+        for ax, pair in zip(above, pairs, strict=False):
+            draw_front(ax, view, pair)
         if has_volume:
             draw_hypervolume(above[-1], view, legend=False)
         below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))

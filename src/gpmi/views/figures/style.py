@@ -48,6 +48,7 @@ LINES: dict[str, dict[str, Any]] = {
     "recommended": {"color": VERMILION, "linewidth": 2.0},
     "target": {"color": GREY, "linewidth": 0.9},
     "function": {"color": BLACK, "linewidth": 1.0, "linestyle": (0, (4, 2))},
+    "front-stairs": {"color": BLUE, "linewidth": 1.4, "alpha": 0.7},
     "front-median": {"color": BLUE, "linewidth": 0.9, "linestyle": (0, (4, 2))},
     **{f"group {number}": {"color": colour, "linewidth": 1.6} for number, colour in enumerate(COLOURS)},
 }
@@ -67,6 +68,10 @@ POINTS: dict[str, dict[str, Any]] = {
         "zorder": 5,
         "clip_on": False,
     },
+    "broken": {"marker": "x", "color": PALE, "markersize": 4.5},
+    "waiting": {"marker": "o", "color": PALE, "markerfacecolor": "white", "markersize": 4.5},
+    "beaten": {"marker": "o", "color": GREY, "markersize": 3.5},
+    "front": {"marker": "o", "color": BLUE, "markeredgecolor": "white", "markersize": 7.0, "zorder": 4},
     "rug": {"marker": "|", "color": BLUE, "alpha": 0.5, "markersize": 9.0},
 }
 AREAS: dict[str, dict[str, Any]] = {

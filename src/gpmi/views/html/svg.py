@@ -7,7 +7,7 @@ and a description for screen readers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space import Axis
+from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
 from gpmi.views.pictures.picture import (
     Band,
@@ -23,6 +24,7 @@ from gpmi.views.pictures.picture import (
     Line,
     Mark,
     Note,
+    Outline,
     Picture,
     Points,
     Ruler,
@@ -181,7 +183,7 @@ def crosses(x: Array, y: Array, class_: str, size: float = 3.0) -> Markup:
     return tag("path", d=marks, class_=class_) if marks else Markup("")
 
 
-def star(x: float, y: float, class_: str = "star", size: float = 7.0) -> Markup:
+def star(x: float, y: float, class_: str = "star", size: float = 8.0) -> Markup:
     """Return the mark of the recommended point."""
     if not np.isfinite(x + y):
         return Markup("")
@@ -203,6 +205,8 @@ def points(x: Array, y: Array, look: str) -> Markup:
             return crosses(x, y, look, 2.5)
         case "star":
             return joined(*(star(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
+        case "front" | "beaten" | "waiting" | "broken":
+            return joined(*(kind_mark(look, a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
         case "ring":
             return ringed(x, y)
         case "rug":
@@ -211,6 +215,13 @@ def points(x: Array, y: Array, look: str) -> Markup:
         case "value":
             return dots(x, y, "point", 3.0)
     return dots(x, y, look)
+
+
+def kind_mark(kind: str, x: float, y: float) -> Markup:
+    """Return the mark of a trial beside or on the front."""
+    if kind == "broken":
+        return tag("path", d=f"M{x - 3.5:.1f},{y - 3.5:.1f}l7,7m0,-7l-7,7", class_="front-mark broken")
+    return tag("circle", cx=x, cy=y, r={"front": 6.0, "beaten": 3.5}.get(kind, 4.0), class_=f"front-mark {kind}")
 
 
 def text(x: float, y: float, content: str, class_: str | None = None, anchor: str | None = None) -> Markup:
@@ -269,14 +280,20 @@ class Chart:
             at = f"rotate(-90 12 {short_number((top + bottom) / 2)})"
             self.add(tag("text", name, x=12, y=(top + bottom) / 2, transform=at, text_anchor="middle"))
 
-    def svg(self, title: str, desc: str) -> Markup:
-        return picture(self.width, self.height, title, desc, self.parts)
+    def svg(self, title: str, desc: str, role: str = "img") -> Markup:
+        return picture(self.width, self.height, title, desc, self.parts, role=role)
 
 
 def picture(
-    width: float, height: float, title: str, desc: str, parts: Iterable[Child], class_: str = "chart"
+    width: float,
+    height: float,
+    title: str,
+    desc: str,
+    parts: Iterable[Child],
+    class_: str = "chart",
+    role: str = "img",
 ) -> Markup:
-    """Return an SVG element with a title and a description."""
+    """Return an SVG element with a title and a description. An image hides links in it from screen readers."""
     return tag(
         "svg",
         tag("title", title),
@@ -284,7 +301,7 @@ def picture(
         joined(*parts),
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {short_number(float(width))} {short_number(float(height))}",
-        role="img",
+        role=role,
         aria_label=title,
         class_=class_,
     )
@@ -325,13 +342,21 @@ def drawn(picture: Picture, size: Size = LARGE, *, legend: bool = True) -> Marku
     return figure(chart.svg(picture.title, picture.words), *(part for part in words if part))
 
 
-def chart_of(picture: Picture, size: Size) -> Chart:
-    """Return the axes of a picture with its marks. Stripes lie behind the grid."""
+def chart_of(picture: Picture, size: Size, link: Callable[[Trial, str, float, float], Markup] | None = None) -> Chart:
+    """Return the axes of a picture with its marks. Stripes lie behind the grid.
+
+    `link` draws a trial with a look at a place, where points have trials.
+    """
     y = Scale.of(picture.y, size.height - size.bottom, size.top)
     chart = Chart(Scale.of(picture.x, margin(y, size.left), size.width - size.right), y, size.width, size.height)
     chart.add(*(_shape(chart, mark) for mark in picture.marks if isinstance(mark, Stripe)))
     chart.names() if picture.bare else chart.axes(picture.x.title, picture.y.title)
-    chart.add(*(_shape(chart, mark) for mark in picture.marks if not isinstance(mark, Stripe)))
+    for mark in picture.marks:
+        if link is not None and isinstance(mark, Points) and mark.trials:
+            places = zip(mark.trials, chart.x(mark.x).tolist(), chart.y(mark.y).tolist(), strict=True)
+            chart.add(*(link(trial, mark.look, x, y) for trial, x, y in places))
+        elif not isinstance(mark, Stripe):
+            chart.add(_shape(chart, mark))
     return chart
 
 
@@ -358,6 +383,8 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
             if mark.steps:
                 at, low, high = np.repeat(at, 2)[1:], np.repeat(low, 2)[:-1], np.repeat(high, 2)[:-1]
             return band(at, low, high)
+        case Outline():
+            return tag("polygon", points=points_of(x(mark.x), y(mark.y)), class_=mark.look)
         case Points():
             return points(x(mark.x), y(mark.y), mark.look)
         case Spans():

@@ -7,9 +7,10 @@ from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front
 from gpmi.trials.goals import Goals
 from gpmi.views.front_view import complete
-from gpmi.views.html.front import NAME, Recipe, trade_offs
+from gpmi.views.html.front import Recipe, trade_offs
 from gpmi.views.html.markup import Markup, joined, shown, tag
 from gpmi.views.html.trials import trials_table
+from gpmi.views.pictures.front import NAME
 from gpmi.views.run_view import RunView
 from gpmi.views.trial_notes import broken_words
 from gpmi.views.trial_notes import joined as joined_notes

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import distinct_numbers, rounded, shortened
 from gpmi._support.types import Array
-from gpmi.space.axes import Axis
+from gpmi.space import Axis
 from gpmi.views.pictures.picture import Bundle, Level, Line, Mark, Picture, Ruler, Texts
 from gpmi.views.run_view import RunView
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.space import Axis
+from gpmi.trials import Trial
 
 Side: TypeAlias = Literal["x", "y"]
 
@@ -89,13 +90,24 @@ class Band:
 
 
 @dataclass(frozen=True)
+class Outline:
+    """The area within a closed line through places (m,)."""
+
+    x: Array
+    y: Array
+    look: str = "area"
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Points:
-    """Marks at places (m,)."""
+    """Marks at places (m,). A page may link them to the trials behind them."""
 
     x: Array
     y: Array
     look: str = "observed"
     label: str = ""
+    trials: tuple[Trial, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,7 +164,7 @@ class Note:
     label: str = ""
 
 
-Mark: TypeAlias = Line | Bundle | Band | Points | Spans | Level | Stripe | Texts | Note
+Mark: TypeAlias = Line | Bundle | Band | Outline | Points | Spans | Level | Stripe | Texts | Note
 
 
 @dataclass(frozen=True)
