@@ -14,7 +14,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
-_LARGEST = 2**63  # whole numbers up to this one are values; longer ones are shown as texts
+_LARGEST = 2**63  # whole numbers up to this one are values; longer ones are shown as texts. Our choice
 
 Values: TypeAlias = Mapping[str, Any]
 
