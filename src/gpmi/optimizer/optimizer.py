@@ -66,7 +66,6 @@ from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import checked_trials
-from gpmi.trials.value_bounds import outside
 
 
 class Optimizer(Printable):
@@ -651,7 +650,7 @@ class Optimizer(Printable):
     def outside_bounds(self, trial: Trial) -> list[str]:
         """Return a sentence about each value of a trial that is outside its bounds."""
         return [
-            outside(trial.number, name, value, self._arguments.bounds_of(name))
+            self._arguments.bounds_of(name).warning(trial.number, name, value)
             for name, value in trial.values.items()
             if not self._arguments.bounds_of(name).contains(value)
         ]

@@ -17,7 +17,6 @@ from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column, parse_table
 from gpmi.trials import OPEN, OUTPUTS, Outputs, Trial, Units, ValueBounds, Y
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
-from gpmi.trials.value_bounds import outside
 from gpmi.views.trial_notes import note
 
 ON_FRONT = "on the front"  # what a table notes at a trial
@@ -162,7 +161,7 @@ class OutputField:
     def warning(self, trial: Trial) -> str | None:
         """Return what to check in a value that was saved although it cannot be; None if it can be."""
         y = self.value(trial)
-        return None if y is None or self.bounds.contains(y) else outside(trial.number, self.subject, y, self.bounds)
+        return None if y is None or self.bounds.contains(y) else self.bounds.warning(trial.number, self.subject, y)
 
     def value(self, trial: Trial) -> float | None:
         """Return what was measured; None if it is missing."""

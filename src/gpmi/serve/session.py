@@ -23,7 +23,6 @@ from gpmi.serve.output_fields import Results, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
 from gpmi.storage import Annotation, StoredEntry, StudyError
-from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import missing_outputs
 from gpmi.trials.goals import Goals
@@ -54,7 +53,7 @@ class StudySnapshot:
     trials: tuple[Trial, ...]
     best: Trial | None
     budget: int | None
-    leases: Mapping[int, Lease]
+    programs: frozenset[int]  # the numbers of pending trials that programs evaluate
     outputs: Results
     missing: Mapping[int, tuple[str, ...]]  # the objectives and limits that trials with results wait for, by number
     annotations: Mapping[int, tuple[Annotation, ...]] = field(default_factory=dict)  # by the number of the trial
@@ -81,17 +80,13 @@ class StudySnapshot:
 
     @property
     def waiting(self) -> tuple[Trial, ...]:
-        """The pending trials that people evaluate: those without a lease, or with one that never expires."""
-        return tuple(trial for trial in self.pending if not self._has_worker(trial))
+        """The pending trials that people evaluate."""
+        return tuple(trial for trial in self.pending if trial.number not in self.programs)
 
     @property
     def running(self) -> tuple[Trial, ...]:
         """The pending trials that programs evaluate."""
-        return tuple(trial for trial in self.pending if self._has_worker(trial))
-
-    def _has_worker(self, trial: Trial) -> bool:
-        lease = self.leases.get(trial.number)
-        return lease is not None and lease.until < NEVER
+        return tuple(trial for trial in self.pending if trial.number in self.programs)
 
 
 class Session:
@@ -152,10 +147,11 @@ class Session:
         """Return what the log holds now. O(n)."""
         optimizer = self.reader.refresh()
         seq = self.reader.seq
-        trials, leases = optimizer.trials, self.reader.leases()
+        trials = optimizer.trials
+        programs = frozenset(number for number, lease in self.reader.leases().items() if lease.expires)
         missing = missing_outputs(trials, self.goals)
         beside = dict(optimizer.log.annotations), dict(optimizer.log.suggested)
-        return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, leases, self.outputs, missing, *beside)
+        return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, programs, self.outputs, missing, *beside)
 
     def annotations(self, number: int) -> tuple[Annotation, ...]:
         """Return the remarks about a trial."""

@@ -107,7 +107,7 @@ class StudyLog(SharedLog):
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
         for number in self._pending:
             lease = self._by_this_clock(transaction, leases.get(number), now)
-            if lease is not None and lease.until >= NEVER:
+            if lease is not None and not lease.expires:
                 others += 1
             elif lease is not None and lease.until >= now and not has_ended(lease.worker):
                 grant = self._own.get(number)
@@ -125,7 +125,7 @@ class StudyLog(SharedLog):
         Otherwise the trial of a dead worker would be blocked until the clock is there again. A worker that lives renews
         its lease in time. The log has the duration; an earlier version did not write it.
         """
-        if lease is None or lease.until >= NEVER or lease.until <= now + self._lease + JITTER:
+        if lease is None or not lease.expires or lease.until <= now + self._lease + JITTER:
             return lease
         grant = self.grants.get(lease.number)
         length = None if grant is None else grant.content.get("lease")

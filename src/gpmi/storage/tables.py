@@ -80,6 +80,11 @@ class Lease(NamedTuple):
     worker: str
     until: float  # by the clock of the database
 
+    @property
+    def expires(self) -> bool:
+        """Whether it ends unless the worker renews it; the leases of trials that people evaluate never do."""
+        return self.until < NEVER
+
 
 class Transaction:
     """The operations inside a transaction; each is one statement."""

@@ -59,6 +59,11 @@ class ValueBounds:
         """Return the bounds of -y."""
         return ValueBounds(0.0 - self.hi, 0.0 - self.lo) if self.limited else self
 
+    def warning(self, number: int, name: str, value: float) -> str:
+        """Return what to know of a value of a trial outside these bounds."""
+        remedy = "it counts as measured, and what is stated stays within them; correct the trial if it is a mistake"
+        return f"{name} of trial {number} is {rounded(value)}, outside its bounds, {self}; {remedy}"
+
     def contains(self, y: float) -> bool:
         """Whether a value is within the bounds."""
         return self.lo <= y <= self.hi
@@ -100,12 +105,6 @@ def checked_bounds(given: Any, goals: Goals) -> dict[str, ValueBounds]:
                 low, high = bounds.to_json()
                 raise RefusedValue(sentence, "goal-outside-bounds", name=name, low=low, high=high)
     return {name: made[name] for name in goals if name in made}
-
-
-def outside(number: int, name: str, value: float, bounds: ValueBounds) -> str:
-    """Return what to know of a value outside its bounds."""
-    remedy = "it counts as measured, and what is stated stays within them; correct the trial if it is a mistake"
-    return f"{name} of trial {number} is {rounded(value)}, outside its bounds, {bounds}; {remedy}"
 
 
 def _stated(goal: Goal) -> list[float]:
