@@ -43,7 +43,6 @@ class Judgement(NamedTuple):
 class RunView(TrialsView, ABC):
     """What figures and reports ask of a run. Everything that needs the model is computed when it is first read."""
 
-    violation: ClassVar[str] = "a limit does not hold, or is not measured yet"  # what is wrong if it is not acceptable
     rules: ClassVar[str] = "limits"  # what the requirements are called that make a trial acceptable
 
     @classmethod
@@ -359,6 +358,11 @@ class OutputView(ModelView, RunView):
         return 1.0 if self.goal == "max" else -1.0
 
     @property
+    def best_title(self) -> str:
+        """What the best trial is called in a picture; empty if there is none."""
+        return "" if self.best is None else f"the best, trial {self.best.number}"
+
+    @property
     def model_title(self) -> str:
         """What the model of this output is called."""
         return f"model of {self.key}"
@@ -530,7 +534,6 @@ class OutputView(ModelView, RunView):
 class ValueView(OutputView):
     """The view of a run whose evaluations return one number, which its user did not name. It may have constraints."""
 
-    violation: ClassVar[str] = "violates a constraint"
     rules: ClassVar[str] = "constraints"
 
     @classmethod
@@ -587,6 +590,11 @@ class PartView(OutputView):
     def each_output(self) -> tuple[OutputView, ...]:
         """This view."""
         return (self,)
+
+    @property
+    def best_title(self) -> str:
+        """What the best trial is called in a picture: without its number, which differs between outputs."""
+        return "the best"
 
     @property
     def as_shown(self) -> Self:

@@ -18,7 +18,7 @@ from gpmi.views.fidelity_view import (
 )
 from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, VERMILION, without_math
-from gpmi.views.run_view import OutputView, PartView
+from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,8 +50,7 @@ def draw_curves(ax: Axes, run: OutputView) -> None:
             ax.plot(*ends.T, mark, linestyle="none", zorder=3, label=name, **how)
     for curve in curves:
         if curve.trial.number == best:
-            name = "the best" if isinstance(run, PartView) else f"the best, trial {best}"
-            ax.plot(curve.steps, curve.y, color=VERMILION, linewidth=2.4, zorder=2.5, label=name)
+            ax.plot(curve.steps, curve.y, color=VERMILION, linewidth=2.4, zorder=2.5, label=run.best_title)
     lines: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (3, 2)), "zorder": 1.5}
     names: tuple[str | None, str | None] = "predicted", "80 % of the prediction"
     for curve, ahead in continued(run, curves):
@@ -82,7 +81,7 @@ def draw_cost(ax: Axes, run: OutputView) -> None:
     present = np.isfinite(trace.best)
     ax.step(
         np.append(trace.spent[present], last), np.append(trace.best[present], trace.best[-1]), where="post", color=BLUE,
-        linewidth=1.6, label=f"{'largest' if run.goal == 'max' else 'smallest'} so far",
+        linewidth=1.6, label=f"{run.extreme} so far",
     )  # fmt: skip
     part = min(ROWS, ROW * (len(names) + 1))
     low, high = ax.get_ylim()

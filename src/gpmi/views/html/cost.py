@@ -59,12 +59,11 @@ def _chart(run: OutputView, trace: CostTrace) -> Markup:
     if present.any():
         end = np.append(x[present], float(chart.x(last)))
         chart.add(steps(end, y(np.append(trace.best[present], trace.best[-1])), "mean"))
-    largest = "largest" if run.goal == "max" else "smallest"
-    now = f"The {largest} {name} is {rounded(float(trace.best[-1]))}." if present.any() else "None is feasible yet."
+    now = f"The {run.extreme} {name} is {rounded(float(trace.best[-1]))}." if present.any() else "None is feasible yet."
     entries = [
         (dots(np.array([16.0]), np.array([8.0]), "observed", 3.0), "a value at the target"),
-        (line(2, 8, 30, 8, "mean"), f"the {largest} so far"),
+        (line(2, 8, 30, 8, "mean"), f"the {run.extreme} so far"),
         (joined(line(10, 3, 10, 13, "thin"), line(22, 3, 22, 13, "observed")), "a measurement, by level"),
     ]
-    title = f"The {largest} {name} at the target, by what was spent"
+    title = f"The {run.extreme} {name} at the target, by what was spent"
     return figure(chart.svg(title, now), title, ". ", now, key(*entries))
