@@ -163,7 +163,7 @@ def test_the_picture_of_curves_has_every_trial_and_the_best_is_thick() -> None:
     assert len(solid) == sum(bool(trial.curve) for trial in opt.trials)
     told, stopped = len(by_status(opt, "told")), len(by_status(opt, "stopped"))
     wanted = [f"reached the target ({told})", f"stopped: will hardly win ({stopped})", "still running (1)"]
-    assert labels(figure)[:3] == wanted and f"the best, trial {opt.best.number}" in labels(figure)
+    assert {*wanted} <= {*labels(figure)} and f"the best, trial {opt.best.number}" in labels(figure)
     assert ax.get_xlabel() == "epoch" and ax.get_xlim()[1] >= 52.0
 
 

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 def draw(ax: Axes, picture: Picture) -> None:
     """Draw the marks of a picture and its axes. Labels are for a legend, which the caller adds."""
+    labels = set[str]()
     for order, mark in enumerate(picture.marks):
-        _draw_mark(ax, _at_edge(mark, picture), 2.0 + 0.01 * order)
+        once = replace(mark, label="") if mark.label in labels else mark
+        _draw_mark(ax, _at_edge(once, picture), 2.0 + 0.001 * order)
+        labels.add(mark.label)
     set_axis(ax, picture.x, "x")
     set_axis(ax, picture.y, "y")
     ax.grid(not picture.bare)

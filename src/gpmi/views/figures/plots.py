@@ -27,7 +27,7 @@ from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
-from gpmi.views.figures.fidelity import draw_cost, draw_curves
+from gpmi.views.figures.fidelity import draw_cost
 from gpmi.views.figures.front import draw_front, draw_hypervolume
 from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
@@ -38,6 +38,7 @@ from gpmi.views.model_view import bounds_of
 from gpmi.views.pictures import calibration as calibration_pictures
 from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
+from gpmi.views.pictures.curves import curves as curves_picture
 from gpmi.views.pictures.parallel_coordinates import parallel_coordinates
 from gpmi.views.pictures.picture import Picture, Ruler
 from gpmi.views.pictures.slices import DEVIATION, MEAN, Function, curve, observations, of_function, values_of
@@ -210,7 +211,7 @@ def backtest(source: Any, *, ax: Axes | None = None) -> Figure:
 def curves(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
     """Draw the curve of every trial over its steps, in a run whose fidelity has steps; the best one is thick.
 
-    Blue curves reached the target, grey ones were stopped, green ones are still running. Dashed lines with a grey band
+    Blue curves reached the target, grey ones were stopped, black ones are still running. Dashed lines with a grey band
     are where the model believes some of those that were stopped or are running to go on to: the median and 80 %. With
     several objectives there is a panel for each output, or for `output`.
     """
@@ -222,7 +223,7 @@ def curves(source: Source, *, output: str | None = None, ax: Axes | None = None)
         else:
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
-            draw_curves(panel, view)
+            draw(panel, curves_picture(view))
         _add_legend(panels, ax)
     return figure_of(panels[0])
 

@@ -148,12 +148,12 @@ def steps(x: Array, y: Array, class_: str) -> Markup:
     return polyline(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1], class_)
 
 
-def band(x: Array, low: Array, high: Array) -> Markup:
+def band(x: Array, low: Array, high: Array, class_: str = "area") -> Markup:
     """Return the area between two lines, with a gap where one of them is not finite."""
     return joined(
         *(
             tag("polygon", points=" ".join([points_of(x[run], low[run]), points_of(x[run][::-1], high[run][::-1])]),
-                class_="area")
+                class_=class_)
             for run in _runs(x, low + high)
         )
     )  # fmt: skip
@@ -207,6 +207,14 @@ def points(x: Array, y: Array, look: str) -> Markup:
             return joined(*(star(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
         case "front" | "beaten" | "waiting" | "broken":
             return joined(*(kind_mark(look, a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
+        case "stopped":
+            return crosses(x, y, "whisker", 2.5)
+        case "end":
+            ticks = "".join(f"M{_pair(a, b - 4.0)}v8" for a, b in zip(x, y, strict=True) if np.isfinite(a))
+            return tag("path", d=ticks, class_="mean")
+        case "running":
+            heads = "".join(f"M{_pair(a - 3.0, b - 4.0)}l7,4l-7,4z" for a, b in zip(x, y, strict=True))
+            return tag("path", d=heads, class_="bar")
         case "ring":
             return ringed(x, y)
         case "rug":
@@ -382,7 +390,7 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
             at, low, high = x(mark.x), y(mark.low), y(mark.high)
             if mark.steps:
                 at, low, high = np.repeat(at, 2)[1:], np.repeat(low, 2)[:-1], np.repeat(high, 2)[:-1]
-            return band(at, low, high)
+            return band(at, low, high, mark.look)
         case Outline():
             return tag("polygon", points=points_of(x(mark.x), y(mark.y)), class_=mark.look)
         case Points():
