@@ -15,7 +15,7 @@ from gpmi._support.types import Observations
 from gpmi.model.fitting import descent, schedule, slice_sampling
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
-from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise, noise_density
+from gpmi.model.fitting.fit import EARLIER_STAYS, SAMPLES, fit, fit_noise, noise_density
 from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.unknowns import DEFAULT
 
@@ -276,6 +276,8 @@ def test_beyond_256_values_no_fit_explains_all_values_worse_than_the_fit_before(
 
     before = schedule.warm_size(n)
     assert before is not None and surprisal(n) <= surprisal(before) + 1e-6
+    if EARLIER_STAYS in priors(n, observed).events:
+        assert surprisal(n) == pytest.approx(surprisal(before), abs=1e-6)
 
 
 def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.MonkeyPatch) -> None:

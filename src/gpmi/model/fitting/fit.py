@@ -35,6 +35,10 @@ _JUDGE_POINTS = 1024  # observations on which the minima of a fit on FIT_POINTS 
 _FAR = 16.0  # skip noise variances this many nats (a factor of 1e7) less probable than the best
 _RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
 
+EARLIER_STAYS = Event(
+    "subset", "an earlier prior explains all values better than one learned from others of them, and stays"
+)
+
 
 class SourceUnits(NamedTuple):
     """The values of earlier studies in the units of this one: location + scale * standardised value."""
@@ -115,6 +119,8 @@ def fit(
         if warm is not None:
             minima.append(descend(criterion, starts[-1], 0))  # the earlier fit as it is
         minimum = min(minima, key=_surprisal_of_all(setting, whole, warp, criterion, scale))
+        if warm is not None and minimum is minima[-1]:
+            events = (*events, EARLIER_STAYS)
     else:
         minimum = _best_minimum(criterion, starts)
     if minimum.loss == NO_FIT and len(z):
