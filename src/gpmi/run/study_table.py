@@ -237,19 +237,19 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
     if "goal" in top.content:
         with top.at("goal"):
             raise ValueError("there is also a table [goals]; leave out goal, and say it there")
-    goals: dict[str, Goal] = {}
+    goal_of: dict[str, Goal] = {}
     for name, given in table.content.items():
         with table.at(name):
             if name in parameters:
                 raise ValueError("a parameter has the same name; give the output another one")
             if not isinstance(given, dict):
-                goals[name] = _goal_in_a_word(given)
+                goal_of[name] = _goal_in_a_word(given)
                 continue
-        goals[name] = _goal_in_a_table(table.table(name))
-    if not any(isinstance(goal, Objective) for goal in goals.values()):
-        table.refuse(f'there are only {", ".join(goals)}, and no objective; give an output "max", "min" or match')
+        goal_of[name] = _goal_in_a_table(table.table(name))
+    if not any(isinstance(goal, Objective) for goal in goal_of.values()):
+        table.refuse(f'there are only {", ".join(goal_of)}, and no objective; give an output "max", "min" or match')
     with table.at():
-        return Goals.of(goals)
+        return Goals.of(goal_of)
 
 
 def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:
