@@ -10,7 +10,7 @@ from gpmi._support.types import Array
 from gpmi.cli.demo_function import Function
 from gpmi.policies import log_h
 from gpmi.run import Result
-from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
+from gpmi.views.figures.contours import MapPlane, draw_queries, shades
 from gpmi.views.figures.style import (
     BLACK,
     BLUE,
@@ -22,6 +22,7 @@ from gpmi.views.figures.style import (
     new_figure,
     style,
 )
+from gpmi.views.pictures.levels import colours_of, levels_of
 from gpmi.views.pictures.slices import values_of
 from gpmi.views.reading import view_of
 
@@ -71,21 +72,21 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     plane = MapPlane.of(result.space)
     low, mu, high = run.bounds(plane.rows)
     true = values_of(function.f, result.space, plane.rows)
-    levels = levels_of(true, mu, best_is_large=True)
+    levels = levels_of(np.concatenate([true, mu]))
     hidden, queries, believed, unsure, promising = panels
-    plane.fill(hidden, true, levels, "viridis", "1. A function, hidden from gpmi")
+    plane.fill(hidden, true, levels, colours_of(run, levels), "1. A function, hidden from gpmi")
     hidden.plot(*function.argmax, "o", markersize=11.0, markerfacecolor="none", markeredgecolor=BLACK)
     plane.lines(queries, true, levels)
     count = len(result.trials)
     title = f"2. Where it looked: {count} evaluation{'s'[: count != 1]}"
     draw_queries(queries, run, plane, title, "early \N{RIGHTWARDS ARROW} late")
-    plane.fill(believed, mu, levels, "viridis", "3. What it believes at the end")
+    plane.fill(believed, mu, levels, colours_of(run, levels), "3. What it believes at the end")
     sd = 0.5 * (high - low)
     steps = np.array(MaxNLocator(7).tick_values(0.0, float(sd.max()) or 1.0))
-    plane.fill(unsure, sd, steps, "Greys", "4. How unsure it still is, \N{PLUS-MINUS SIGN}")
+    plane.fill(unsure, sd, steps, shades("Greys", steps), "4. How unsure it still is, \N{PLUS-MINUS SIGN}")
     gain = _gain_of_one_more(mu, sd, float(run.bounds(recommended[None])[1][0]))
     steps = np.array(MaxNLocator(5).tick_values(0.0, max(float(gain.max()), NEAR)))
-    plane.fill(promising, gain, steps, "Greens", f"6. One more would bring at most {gain.max():.2g}")
+    plane.fill(promising, gain, steps, shades("Greens", steps), f"6. One more would bring at most {gain.max():.2g}")
     for ax in (believed, unsure, promising):
         ax.plot(*plane.positions(recommended[None]), **POINTS["star"])
     _label(hidden, function.argmax, "the maximum")

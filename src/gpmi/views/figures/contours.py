@@ -12,6 +12,7 @@ from gpmi.model import Warp
 from gpmi.space import CURVE, Axis, Candidates, Space
 from gpmi.views.figures.axes import axes_of, label_axis, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar
+from gpmi.views.pictures.levels import colours_of, levels_of
 from gpmi.views.pictures.slices import Function, values_of
 from gpmi.views.run_view import OutputView
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 GRID = 101  # points along each side of a map
 MAX_CANDIDATES = 20_000  # of more candidates an even selection is drawn
 NUMBERED = 12  # the first queries, which are drawn with their number
-# The share of the map below each level. Steps of 8 % show the shape; smaller ones near 1 show where the optimum is.
-SHARES = np.array([0.08, 0.16, 0.24, 0.32, 0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.87, 0.93, 0.97, 0.99])
 
 
 def draw_map(ax: Axes, run: OutputView, pair: tuple[int, int]) -> None:
@@ -32,8 +31,8 @@ def draw_map(ax: Axes, run: OutputView, pair: tuple[int, int]) -> None:
     assert recommended is not None
     plane = MapPlane.of(run.space, pair, recommended)
     _, mu, _ = run.bounds(plane.rows)
-    levels = np.unique(run.possible.clip(levels_of(mu, mu, best_is_large=run.goal == "max")))
-    plane.fill(ax, mu, levels, "viridis", _title(run, centre_of(run.warp)))
+    levels = np.unique(run.possible.clip(levels_of(mu)))
+    plane.fill(ax, mu, levels, colours_of(run, levels), _title(run, centre_of(run.warp)))
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
     ax.plot(*plane.positions(queries), "o", linestyle="none", **how)
@@ -54,16 +53,16 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
     sd = 0.5 * (high - low)
     true = None if f is None else values_of(f, run.space, plane.rows)
     shown = mu if true is None else true
-    levels = levels_of(shown, mu, best_is_large=run.goal == "max")
+    levels = levels_of(np.concatenate([shown, mu]))
     levels = np.unique(run.possible.clip(levels)) if true is None else levels
     *function, queries, mean, deviation = panels
     if true is not None:
-        plane.fill(function[0], true, levels, "viridis", _title(run, "function $f$"))
+        plane.fill(function[0], true, levels, colours_of(run, levels), _title(run, "function $f$"))
     plane.lines(queries, shown, levels)
     draw_queries(queries, run, plane, "Queries in order (\N{MULTIPLICATION SIGN} initial)")
-    plane.fill(mean, mu, levels, "viridis", _title(run, centre_of(run.warp)))
+    plane.fill(mean, mu, levels, colours_of(run, levels), _title(run, centre_of(run.warp)))
     steps = np.array(MaxNLocator(9).tick_values(0.0, float(sd.max()) or 1.0))
-    plane.fill(deviation, sd, steps, "Greys", _title(run, r"posterior deviation $\sigma$"))
+    plane.fill(deviation, sd, steps, shades("Greys", steps), _title(run, r"posterior deviation $\sigma$"))
     for ax in (queries, mean, deviation):
         hollow = {"markerfacecolor": "none", "markeredgecolor": VERMILION} if ax is queries else {}
         ax.plot(*plane.positions(recommended[None]), **{**POINTS["star"], **hollow})
@@ -114,14 +113,11 @@ class MapPlane:
     def _grid(self, values: Array) -> list[Array]:
         return [part.reshape(self.shape or (-1,)) for part in (*self.positions(self.rows), values)]
 
-    def fill(self, ax: Axes, values: Array, levels: Array, cmap: str, title: str) -> None:
+    def fill(self, ax: Axes, values: Array, levels: Array, colours: Any, title: str) -> None:
         """Draw values (m,) as filled contours, cells or dots, with their colour bar."""
-        from matplotlib import colormaps
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
-        darkest = 0.75 if cmap == "Greys" else 1.0  # our choice: no black, which is the colour of f
-        colours = ListedColormap(colormaps[cmap](np.linspace(0.0, darkest, len(levels) - 1)))
-        how: dict[str, Any] = {"norm": BoundaryNorm(levels, len(levels) - 1), "cmap": colours}
+        how: dict[str, Any] = {"norm": BoundaryNorm(levels, len(levels) - 1), "cmap": ListedColormap(colours)}
         if self.smooth:
             drawn: Any = ax.contourf(*self._grid(values), levels=levels, **how)
         elif self.shape is not None:
@@ -179,25 +175,13 @@ def draw_queries(ax: Axes, run: OutputView, plane: MapPlane, title: str, order_n
             ax.annotate(str(order[i]), tuple(place), inward, "axes fraction", "offset points", **how)
 
 
+def shades(name: str, levels: Array) -> Any:
+    """Return the colours of levels that have no best, from a colour map of Matplotlib without its darkest part."""
+    from matplotlib import colormaps
+
+    return colormaps[name](np.linspace(0.0, 0.75, len(levels) - 1))  # no black, which is the colour of f
+
+
 def centre_of(warp: Warp) -> str:
     """Return the name of the middle of a band: the inverse of a warp maps the mean to the median."""
     return "posterior median" if warp.bends else r"posterior mean $\mu$"
-
-
-def levels_of(values: Array, others: Array, *, best_is_large: bool) -> Array:
-    """Return ascending levels that cover values (m,) and others, with SHARES of `values` below them.
-
-    Equal shares of the area, not of the range, make the shape of any function visible, however skewed.
-    """
-    lo, hi = min(values.min(), others.min()), max(values.max(), others.max())
-    size = max(abs(lo), abs(hi))
-    if hi - lo <= 1e-9 * size:  # constant, up to rounding
-        return np.array([lo, hi]) + np.array([-0.5, 0.5]) * (size or 1.0)
-    distinct = np.unique(values)
-    if len(distinct) <= len(SHARES):
-        inner = (distinct[1:] + distinct[:-1]) / 2.0
-    else:
-        inner = np.quantile(values, SHARES if best_is_large else 1.0 - SHARES, method="nearest")
-    step = 10.0 ** np.floor(np.log10((hi - lo) / 100.0))  # levels have two or three digits
-    rounded = np.round(inner / step) * step
-    return np.unique(np.concatenate([[np.floor(lo / step) * step, np.ceil(hi / step) * step], rounded]))

@@ -9,8 +9,9 @@ import numpy as np
 from gpmi._support.text import rounded
 from gpmi.space import Triangle, grid_of
 from gpmi.views.figures.axes import value_label
-from gpmi.views.figures.contours import centre_of, levels_of
+from gpmi.views.figures.contours import centre_of
 from gpmi.views.figures.style import BLACK, POINTS, colour_bar, without_math
+from gpmi.views.pictures.levels import colours_of, levels_of
 from gpmi.views.run_view import OutputView
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ CORNERS = np.array([[0.5, np.sqrt(3.0) / 2.0], [0.0, 0.0], [1.0, 0.0]])
 
 def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
     """Draw mu over three components, everything else as recommended, with the queries and the recommended point."""
-    from matplotlib.colors import BoundaryNorm
+    from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.tri import Triangulation
 
     row = run.recommended_row
@@ -34,8 +35,9 @@ def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
     if len(small):
         values = np.where(inside, run.mean(rows), np.nan)
         present = values[inside]
-        levels = np.unique(run.possible.clip(levels_of(present, present, best_is_large=run.goal == "max")))
-        fill: dict[str, Any] = {"levels": levels, "cmap": "viridis", "norm": BoundaryNorm(levels, 256)}
+        levels = np.unique(run.possible.clip(levels_of(present)))
+        colours = ListedColormap(colours_of(run, levels))
+        fill: dict[str, Any] = {"levels": levels, "cmap": colours, "norm": BoundaryNorm(levels, len(levels) - 1)}
         filled = np.where(inside, values, float(present.mean()))  # no triangle has the others
         x, y = (weights @ CORNERS).T
         drawn = ax.tricontourf(Triangulation(x, y, small), filled, **fill)

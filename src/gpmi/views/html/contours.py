@@ -11,19 +11,16 @@ import numpy as np
 from gpmi._support.text import distinct_numbers, round_to_sd
 from gpmi._support.types import Array, Mask, Numbers
 from gpmi.space import Axis
-from gpmi.trials.goals import Match
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
+from gpmi.views.pictures.levels import colours_of, levels_of
 from gpmi.views.run_view import OutputView, RunView
 
 # Our choices.
 GRID = 33  # points along each side of a map
 MAX_PARAMETERS, MAX_OF_SEVERAL = 4, 3  # the pairs of the most important parameters are drawn; of several outputs
-LEVELS = 10
 MANY = 200  # with more queries the dots are smaller, and those on one pixel become one
-# Five colours from dark to bright, distinguishable by colour-blind readers and in grey; others are interpolated.
-COLOURS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], dtype=float)
 WIDTH, HEIGHT = 320.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 10.0, 8.0, 42.0
 
@@ -105,32 +102,6 @@ def _map(run: OutputView, a: Axis, b: Axis, values: Array, levels: Array, colour
 
 
 # Levels and colours
-
-
-def levels_of(values: Array) -> Array:
-    """Return LEVELS + 1 ascending borders, halfway between equal steps of value and equal shares of the area.
-
-    The shares make the shape of any function visible, however skewed its values are.
-    """
-    lo, hi = float(values.min()), float(values.max())
-    if hi - lo <= 1e-9 * max(abs(lo), abs(hi), 1e-300):
-        return np.array([lo - 0.5, hi + 0.5])
-    even, shares = np.linspace(lo, hi, LEVELS + 1), np.quantile(values, np.linspace(0.0, 1.0, LEVELS + 1))
-    return np.unique(0.5 * (even + shares))
-
-
-def colours_of(run: OutputView, levels: Array) -> list[str]:
-    """Return the colour of each level; the best is bright: the largest, the smallest, or the closest to a target."""
-    goal = run.goals[run.key]
-    share = np.arange(float(len(levels) - 1)) / max(1, len(levels) - 2)
-    if isinstance(goal, Match):
-        away = np.abs(0.5 * (levels[1:] + levels[:-1]) - goal.target)
-        share = 1.0 - (away - away.min()) / (float(np.ptp(away)) or 1.0)
-    elif run.goal == "min":
-        share = 1.0 - share
-    at = np.arange(float(len(COLOURS)))
-    mixed = np.stack([np.interp(share * at[-1], at, channel) for channel in COLOURS.T], axis=1)
-    return ["#" + "".join(f"{round(part):02x}" for part in colour) for colour in mixed.tolist()]
 
 
 def colour_bar(levels: Array, colours: Sequence[str]) -> Markup:

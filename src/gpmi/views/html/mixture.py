@@ -9,10 +9,11 @@ import numpy as np
 from gpmi._support.text import round_to_sd, rounded, shortened
 from gpmi._support.types import Array
 from gpmi.space import Triangle, grid_of
-from gpmi.views.html.contours import colour_bar, colours_of, levels_of
+from gpmi.views.html.contours import colour_bar
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import figure, key, line, picture, points_of, ringed, star, text
+from gpmi.views.pictures.levels import colours_of, levels_of
 from gpmi.views.run_view import OutputView, RunView
 
 SIDES = 24  # small triangles along a side; our choice
