@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Axis:
     discrete: bool = False
     log: bool = False
     labels: tuple[str, ...] | None = None  # of the options of a Choice, or of the numbers of a grid
+    options: tuple[Any, ...] = ()  # of a Choice
     arc: OnArc | None = None  # of the values, if the parameter has a condition
     unit: str = ""
 
@@ -44,8 +46,9 @@ class Axis:
         """Return the axis of a parameter that varies, with at most `points` settings unless it is a Choice."""
         arc, settings = parameter if isinstance(parameter, OnArc) else None, parameter.grid(points)
         if isinstance(parameter.domain, Options):
-            labels = tuple(str(option) for option in parameter.domain.values)
-            return Axis(name, columns, settings, discrete=True, labels=labels, arc=arc)
+            options = tuple(parameter.domain.values)
+            labels = tuple(map(str, options))
+            return Axis(name, columns, settings, discrete=True, labels=labels, options=options, arc=arc)
         assert isinstance(parameter.domain, NumberRange)
         few = parameter.count is not None and parameter.count <= FEW_VALUES
         return Axis(name, columns, settings, few, parameter.domain.log, arc=arc, unit=parameter.unit)

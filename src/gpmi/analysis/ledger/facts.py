@@ -15,12 +15,15 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from gpmi._support.text import VALUE, Line, aligned, percent, rough, rounded, shortened
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
 from gpmi.analysis.ledger.gain import Gain
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.model.fitting.undetected_noise import UndetectedNoise
 from gpmi.space import Space
 from gpmi.trials import Trial
 
 QUESTION, HEADING = "can I stop?", "Can I stop?"
-MORE, UNLIKELY = 10, 0.05  # stop if MORE evaluations gain anything with a probability of at most UNLIKELY
+# Stop if MORE evaluations gain anything with a probability of at most UNLIKELY, a better point exists with at most
+# CLOSE, and every option has TRIED values (docs/benchmarks/can_stop.md).
+MORE, UNLIKELY, CLOSE, TRIED = 10, 0.05, 0.1, 6
 NONE_ACCEPTED = "no trial keeps all limits and is acceptable in every objective"
 
 
@@ -40,23 +43,47 @@ class Fact:
         return self.name or self.key
 
 
+Answer = Literal["yes", "not yet", "cannot tell"]
+# What decided, with the answer, in the order in which it is asked. What is asked later cannot overrule it.
+CLAUSES: dict[str, Answer] = {
+    "unknown": "cannot tell",  # the values have shown no effect, or there is no model
+    "early": "not yet",  # there are too few values
+    "unaccepted": "not yet",  # no trial meets everything that was asked for
+    "over-confident": "cannot tell",  # values fell farther from the predictions than the model allowed for
+    "repeats": "cannot tell",  # the run repeats one point, although a better one may exist
+    "gain": "not yet",  # more evaluations may bring something
+    "options": "cannot tell",  # an option has too few values
+    "better": "cannot tell",  # a better point may exist that takes longer to find
+    "none": "yes",  # nothing speaks against it
+}
+
+
 @dataclass(frozen=True)
 class Decision:
-    """The answer to "can I stop?"."""
+    """The answer to "can I stop?", as far as the values can tell."""
 
-    answer: Literal["yes", "not yet", "cannot tell"]
+    clause: str  # what decided, of CLAUSES
     short: str  # the answer in a few words
     text: str  # the answer in a sentence or two that need no statistics
     why: str  # the reason, with its numbers
     needed: int | None = None  # how many more results it takes to say more, if these are too few
-    trusted: bool = True  # whether the model deserves trust: it was not surprised, and the run does not repeat itself
+
+    @property
+    def answer(self) -> Answer:
+        """Whether to stop."""
+        return CLAUSES[self.clause]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the model deserves trust: it was not surprised, and the run does not repeat itself."""
+        return self.clause not in ("over-confident", "repeats")
 
     @property
     def kind(self) -> Literal["yes", "not yet", "too early", "careful"]:
-        """The answer, with what stands in its way: too few results, or a model that must not be trusted."""
-        if self.answer != "cannot tell":
-            return self.answer
-        return "too early" if self.trusted else "careful"
+        """The answer, with what stands in its way: too few results, or what the values cannot exclude."""
+        if self.clause in ("unknown", "early"):
+            return "too early"
+        return "careful" if self.answer == "cannot tell" else self.answer
 
     @property
     def advice(self) -> Advice:
@@ -106,7 +133,7 @@ class Facts:
 
 def unsaid(text: str, why: str) -> Facts:
     """Return that nothing is said, in a sentence for people, and why."""
-    return Facts(Decision("cannot tell", why, text, why), (), (), ())
+    return Facts(Decision("unknown", why, text, why), (), (), ())
 
 
 def lines(facts: tuple[Fact, ...]) -> list[Line]:
@@ -116,9 +143,10 @@ def lines(facts: tuple[Fact, ...]) -> list[Line]:
 
 @dataclass(frozen=True)
 class Caveat:
-    """What the advice to stop does not exclude, to be added to its reason and to its text."""
+    """What the advice to stop does not exclude: something better that takes longer to find."""
 
-    why: str
+    chance: float  # of a gain that counts
+    why: str  # to be added to the reason
     text: str = ""
 
 
@@ -190,6 +218,16 @@ class RunLedger(ABC):
     @property
     def lock_in(self) -> LockIn | None:
         """A warning if the run repeats one point although a better one may exist; otherwise None."""
+        return None
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice; empty without a choice."""
+        return ()
+
+    @property
+    def scarcest(self) -> OptionSummary | None:
+        """The option with the fewest values; None without a choice."""
         return None
 
     @property
@@ -311,44 +349,59 @@ def facts_of(ledger: RunLedger, unit: str = "") -> Facts:
 
 
 def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
-    """Decide whether to stop. A clause rules out those after it.
+    """Decide whether to stop, as far as the values can tell: a peak that no query came near is in no draw.
 
-    A stop has the same requirements as `gpmi.run.stopping.GainBelow(ledger.smallest_gain)`.
+    The clauses are those of `CLAUSES`, in that order. Their limits were chosen on development runs and checked on
+    others (docs/benchmarks/can_stop.md).
     """
     if ledger.unknown is not None:
         why = f"whether to stop is {ledger.unknown}"
+        if ledger.lacking:
+            return Decision("early", ledger.unknown, _too_early(ledger, ledger.lacking), why, ledger.lacking)
         same = "Too early to say: a result has been the same in all experiments, so nothing has shown an effect."
-        text = _too_early(ledger, ledger.lacking) if ledger.lacking else same
-        return Decision("cannot tell", ledger.unknown, text, why, ledger.lacking or None)
+        return Decision("unknown", ledger.unknown, same, why)
     if not ledger.accepted:
         why = f"{NONE_ACCEPTED}: relax what you state as acceptable, or the limits, if it stays so"
         text = "Not yet: no experiment meets everything that you asked for."
-        return Decision("not yet", f"not yet: {NONE_ACCEPTED}", text, why)
+        return Decision("unaccepted", f"not yet: {NONE_ACCEPTED}", text, why)
     for name, judged in ledger.calibrations.items():
         if judged.is_over_confident:
             text = "Not yet: some results were far from what was expected. Measure the best experiment again first."
             remedy = "trust the measured values, not the intervals, and measure the best point again"
             why = f"{distrust(name, judged)}; {remedy}"
-            return Decision("cannot tell", "the model cannot say", text, why, trusted=False)
+            return Decision("over-confident", "the model cannot say", text, why)
     if ledger.lock_in is not None:
         text = "Not yet: the last experiments were all much the same. Try something different first."
         why = f"{ledger.lock_in.reason}; look at other points"
-        return Decision("cannot tell", "the model cannot say", text, why, trusted=False)
+        return Decision("repeats", "the model cannot say", text, why)
     early = {name: judged for name, judged in ledger.calibrations.items() if judged.is_early}
     if early:
         name, judged = next(iter(early.items()))
         why = f"it is too early to judge the model{_of(name)}: {judged.reason}; at least {ENOUGH} are needed"
         lacking = max(1, *(ENOUGH - len(each.ahead) for each in early.values()))
-        return Decision("cannot tell", "not yet", _too_early(ledger, lacking), why, lacking)
-    chance, gain_text = _chance(ledger), gain_in_words(ledger)
-    size = percent(chance).replace(" %", "\u00a0%")
-    size = f"about {size}" if size[0].isdigit() else size
-    text = f"the chance that {MORE} more experiments {ledger.improvement_in_words(unit)} is {size}."
+        return Decision("early", "not yet", _too_early(ledger, lacking), why, lacking)
+    chance, more = _chance(ledger), gain_in_words(ledger)
+    likely = f"the chance that {MORE} more experiments {ledger.improvement_in_words(unit)} is {_about(chance)}"
     if not chance <= UNLIKELY:
-        return Decision("not yet", "not yet", f"Not yet: {text}", gain_text)
+        return Decision("gain", "not yet", f"Not yet: {likely}.", more)
+    scarce = ledger.scarcest
+    if scarce is not None and scarce.values < TRIED:
+        few = f"{scarce.option} has {scarce.values or 'no'} result{'s' * (scarce.values != 1)}"
+        text = f"Hard to say: {few} so far, so it may still be the best. Try each option at least {TRIED} times."
+        option = f"the option {scarce.option} of {scarce.parameter} has {scarce.values} values"
+        why = f"{option}, and it takes {TRIED} to judge it"
+        return Decision("options", f"the values cannot tell: {few}", text, why)
     caveat = ledger.caveat
-    text = f"Yes, you can stop: {text}{caveat.text}"
-    return Decision("yes", "yes, going on will hardly help", text, f"{gain_text}{caveat.why}")
+    if not caveat.chance <= CLOSE:
+        return Decision("better", "the values cannot tell", f"Hard to say: {caveat.text}", f"{more}{caveat.why}")
+    text = f"Yes, as far as the results can tell you can stop: {likely}."
+    return Decision("none", "yes, as far as the values can tell", text, f"{more}{caveat.why}")
+
+
+def _about(chance: float) -> str:
+    """Return a chance for people, such as "about 5 %"."""
+    size = percent(chance).replace(" %", "\u00a0%")
+    return f"about {size}" if size[0].isdigit() else size
 
 
 def distrust(name: str, judged: Calibration) -> str:
@@ -370,18 +423,17 @@ def _too_early(ledger: RunLedger, lacking: int) -> str:
 
 def better_point(chance: float, most: float) -> Caveat:
     """Return the caveat of a single value: a better point exists with this chance, better by up to `most`."""
-    if chance <= UNLIKELY:
-        return Caveat(f", and a point elsewhere is better by that with probability {percent(chance)}")
+    if chance <= CLOSE:
+        return Caveat(chance, f", and a point elsewhere is better by that with probability {percent(chance)}")
     better = f"with probability {percent(chance)} there is one, better by up to {rough(most)}"
-    size = percent(chance).replace(" %", "\u00a0%")
-    text = f" A better recipe may still exist (chance {size}), but these experiments would hardly find it."
-    return Caveat(f". A better point may exist that takes longer to find: {better}", text)
+    text = f"a better recipe may still exist (chance {_about(chance)}), but {MORE} more experiments hardly find it."
+    return Caveat(chance, f". A better point may exist that takes longer to find: {better}", text)
 
 
 def better_front(share: float) -> Caveat:
     """Return the caveat of a front: at most this share of what is possible is missing."""
     missing = f"missing is {share_missing(share)}"
-    return Caveat(f"; this does not exclude a better front that takes longer to find: {missing}")
+    return Caveat(0.0, f"; this does not exclude a better front that takes longer to find: {missing}")
 
 
 # Numbers of every run

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.text import aligned, rough, tally
-from gpmi._support.types import Array, Event, Observations
+from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.analysis.ledger import facts
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
 from gpmi.analysis.ledger.calibration import ENOUGH, OVER_CONFIDENT, Calibration, judge
@@ -25,6 +25,7 @@ from gpmi.analysis.ledger.facts import Caveat, Fact, LockIn, RunLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
 from gpmi.analysis.ledger.maxima import most_likely_better
+from gpmi.analysis.ledger.options import OptionSummary, scarcest, summaries
 from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, unknown_regret
 from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
@@ -360,6 +361,36 @@ class Ledger(RunLedger):
         if verdict == OVER_CONFIDENT:
             return LockIn(since, missed, f"{repeated}, but the model is {verdict}: {reason}")
         return None
+
+    # What is known of each option
+
+    @cached_property
+    @one_blas_thread
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice: its best setting, its values, its chance to hold the best.
+
+        O(n m) for each option on a finite set of m points, a multi-start climb elsewhere.
+        """
+        where = self.regret().where if self.unknown is None else None
+        return tuple(summaries(self.space, self.rows, where, self._at_best))
+
+    @property
+    def scarcest(self) -> OptionSummary | None:
+        """The option with the fewest values; None without a choice."""
+        return scarcest(self.space, self.rows)
+
+    def _at_best(self, part: Space) -> tuple[Point, float, float]:
+        row = self.model.recommended_in(part)
+        low, middle, high = self.believed_at(row)
+        return self.space.decode(row), middle, 0.5 * (high - low)
+
+    def believed_at(self, row: Array) -> tuple[float, float, float]:
+        """Return the quantiles of f at a point (d,) at -1, 0 and 1 standard deviations, in units of y."""
+        from scipy.special import ndtr
+
+        quantiles = self.model.to_units_of_y(self.belief.quantiles(row, ndtr(np.array([-1.0, 0.0, 1.0]))))
+        low, middle, high = np.sort(self.orientation.values(quantiles)).tolist()
+        return low, middle, high
 
     # What further evaluations are worth
 
