@@ -12,6 +12,7 @@ from gpmi.analysis.ledger import facts
 from gpmi.analysis.ledger.calibration import Calibration
 from gpmi.analysis.ledger.facts import Caveat, Fact, RunLedger
 from gpmi.analysis.ledger.gain import Gain
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.space import Space
 
 FINE = np.linspace(-1.6, 1.6, 20)  # residuals of a model that is right
@@ -28,6 +29,7 @@ class SampleLedger(RunLedger):
     noise: float = 1.5
     given: float | None = None  # the standard deviation of the noise, if it is given
     residuals: tuple[float, ...] = tuple(FINE)
+    tried: int | None = None  # the number of values of the option DMF, if there is a choice
     why_unknown: str | None = None
     nothing: ClassVar[str] = "nothing"
 
@@ -66,6 +68,10 @@ class SampleLedger(RunLedger):
 
     def improvement_in_words(self, unit: str) -> str:
         return facts.improvement(self.step, self.noise, self.given, unit)
+
+    @property
+    def scarcest(self) -> OptionSummary | None:
+        return None if self.tried is None else OptionSummary("solvent", "DMF", self.tried, idle=0)
 
     @property
     def caveat(self) -> Caveat:

@@ -29,14 +29,16 @@ def asked(client: Any, n: int = 1) -> Any:
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ({"chance": 0.03, "missed": 0.04}, "Yes, you can stop: the chance that 10 more experiments improve the result "
-         "by more than 1.5 % (the size of the noise) is about 3 %."),
+        ({"chance": 0.03, "missed": 0.04}, "Yes, you can stop, as far as the results can tell: the chance that 10 more "
+         "experiments improve the result by more than 1.5 % (the size of the noise) is about 3 %."),
         ({"chance": 0.3, "missed": 0.4, "given": 1.5}, "Not yet: the chance that 10 more experiments improve the "
          "result by more than 1.5 % (your error bar) is about 30 %."),
         ({"chance": 0.3, "missed": 0.4, "noise": 0.01}, "more than 1.5 % (a hundredth of the way from the average "
          "result to the best one) is about 30 %."),
-        ({"chance": 0.03, "missed": 0.2, "given": 1.5}, "(your error bar) is about 3 %. A better recipe may still "
-         "exist (chance 20 %), but these experiments would hardly find it."),
+        ({"chance": 0.03, "missed": 0.2}, "Hard to say: a better recipe may still exist (chance about 20 %), but 10 "
+         "more experiments hardly find it."),
+        ({"chance": 0.03, "tried": 3}, "Hard to say: DMF has 3 results so far, so it may still be the best. Try each "
+         "option at least 6 times."),
     ],
 )  # fmt: skip
 def test_the_answer_has_a_unit_a_reason_and_its_caveat(known: dict[str, Any], words: str) -> None:

@@ -23,6 +23,7 @@ from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -613,6 +614,14 @@ class Optimizer(Printable):
         cost more when they are read. With several objectives it is a `FrontLedger`: the hypervolume, what is missing.
         """
         return self._strategy.ledger(self._log, self._events, self.n_init)
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice: its best setting, its values, its chance to hold the best.
+
+        With several objectives there is a summary for each of them.
+        """
+        return self.ledger.options
 
     @property
     def descriptor_shares(self) -> tuple[DescriptorShares, ...]:

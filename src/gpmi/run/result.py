@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gpmi._support.text import Line, WholePoint, cost_text, error_message, event_summary
 from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
-from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
+from gpmi.analysis.ledger import Ledger, forgotten_options, untaken_chance, warning_events
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
@@ -67,7 +67,7 @@ class Result(Printable):
                 if optimizer.model is not None:  # that of the single value
                     recommended, posterior = optimizer.recommend(), optimizer.posterior
                 ledger = optimizer.ledger
-                alarm = warning_events(ledger)
+                alarm = (*warning_events(ledger), *forgotten_options(ledger))
                 is_earning = isinstance(optimizer.policy, Reinvest | Guarded)
                 if is_earning and (missed := untaken_chance(ledger)) is not None:
                     alarm = (*alarm, missed)

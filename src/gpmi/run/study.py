@@ -15,6 +15,7 @@ from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer import Optimizer
 from gpmi.optimizer.batches import BatchRule
@@ -215,6 +216,11 @@ class Study(Printable):
     def front_analysis(self) -> FrontAnalysis:
         """What is known of the goals, as `Optimizer.front_analysis`."""
         return self.refresh().front_analysis
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice; see `Optimizer.options`."""
+        return self.ledger.options
 
     @property
     def ledger(self) -> Ledger | FrontLedger:

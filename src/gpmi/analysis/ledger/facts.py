@@ -24,6 +24,7 @@ QUESTION, HEADING = "can I stop?", "Can I stop?"
 # Stop if MORE evaluations gain anything with a probability of at most UNLIKELY, a better point exists with at most
 # CLOSE, and every option has TRIED values (docs/benchmarks/can_stop.md).
 MORE, UNLIKELY, CLOSE, TRIED = 10, 0.05, 0.1, 6
+SHOWN = 3  # options of a choice in a line of text; our choice
 NONE_ACCEPTED = "no trial keeps all limits and is acceptable in every objective"
 
 
@@ -231,6 +232,11 @@ class RunLedger(ABC):
         return None
 
     @property
+    def longest_idle(self) -> int:
+        """How many values came after the last one of the option that was tried least lately; 0 without a choice."""
+        return 0
+
+    @property
     @abstractmethod
     def smallest_gain(self) -> float:
         """The smallest gain that counts."""
@@ -394,7 +400,7 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
     caveat = ledger.caveat
     if not caveat.chance <= CLOSE:
         return Decision("better", "the values cannot tell", f"Hard to say: {caveat.text}", f"{more}{caveat.why}")
-    text = f"Yes, as far as the results can tell you can stop: {likely}."
+    text = f"Yes, you can stop, as far as the results can tell: {likely}."
     return Decision("none", "yes, as far as the values can tell", text, f"{more}{caveat.why}")
 
 
@@ -459,12 +465,28 @@ def step(ledger: RunLedger) -> Fact:
     return Fact("step", ledger.smallest_gain)
 
 
+def options(ledger: RunLedger) -> Fact:
+    """Return what is known of each option of each choice, the most promising ones in words."""
+    by_choice: dict[str, list[OptionSummary]] = {}
+    for summary in ledger.options:
+        name = f"{summary.parameter} for {summary.output}" if summary.output else summary.parameter
+        by_choice.setdefault(name, []).append(summary)
+    words = []
+    for name, summaries in by_choice.items():
+        ranked = sorted(summaries, key=lambda summary: -(summary.chance or 0.0))
+        rest = f" and {len(ranked) - SHOWN} more" if len(ranked) > SHOWN else ""
+        words.append(f"{name}: {', '.join(map(str, ranked[:SHOWN]))}{rest}")
+    text = "; ".join(words)
+    return Fact("options", [summary.to_json() for summary in ledger.options], text, text)
+
+
 # What stands behind the answer, in this order. It is called only if the values support a statement.
 NUMBERS: tuple[Callable[[RunLedger], Fact], ...] = (
     gain,
     step,
     lambda ledger: ledger.missing_fact(),
     lambda ledger: ledger.noise_fact(),
+    options,
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ from gpmi.analysis.ledger.front_gain import draw_front_gain
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.ledger import Ledger, needed_values
+from gpmi.analysis.ledger.options import OptionSummary, scarcest
 from gpmi.analysis.ledger.regret import Interval
 from gpmi.gp.posterior import Posterior
 from gpmi.policies.front import hypervolume, non_dominated
@@ -394,6 +395,20 @@ class FrontLedger(RunLedger):
 
     def _objective(self, name: Any) -> str:
         return self.goals.checked_objective(name)
+
+    # What is known of each option
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice, for each objective with a value."""
+        ledgers = {name: self.outputs[name] for name in self.goals.objectives if name in self.outputs}
+        return tuple(replace(summary, output=name) for name, each in ledgers.items() for summary in each.options)
+
+    @property
+    def scarcest(self) -> OptionSummary | None:
+        """The option with the fewest trials that have all objectives; None without a choice."""
+        rows = np.array([self.space.encode(trial.x) for trial in self.trials]).reshape(-1, self.space.dim)
+        return scarcest(self.space, rows)
 
     # What further evaluations are worth
 

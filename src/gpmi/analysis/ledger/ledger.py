@@ -25,7 +25,7 @@ from gpmi.analysis.ledger.facts import Caveat, Fact, LockIn, RunLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
 from gpmi.analysis.ledger.maxima import most_likely_better
-from gpmi.analysis.ledger.options import OptionSummary, scarcest, summaries
+from gpmi.analysis.ledger.options import OptionSummary, longest_idle, scarcest, summaries
 from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, unknown_regret
 from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
@@ -378,6 +378,11 @@ class Ledger(RunLedger):
     def scarcest(self) -> OptionSummary | None:
         """The option with the fewest values; None without a choice."""
         return scarcest(self.space, self.rows)
+
+    @property
+    def longest_idle(self) -> int:
+        """How many values came after the last one of the option that was tried least lately; 0 without a choice."""
+        return longest_idle(self.space, self.rows)
 
     def _at_best(self, part: Space) -> tuple[Point, float, float]:
         row = self.model.recommended_in(part)

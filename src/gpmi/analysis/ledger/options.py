@@ -40,13 +40,26 @@ class OptionSummary:
         """Whether it may hold the best, and has not been tried for long."""
         return self.chance is not None and self.chance > LIKELY and self.idle >= FORGOTTEN
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what is known as plain values, without the point."""
+        return {
+            **{"parameter": self.parameter, "option": str(self.option), "output": self.output},
+            **{"values": self.values, "best": self.best, "sd": self.sd, "chance": self.chance},
+        }
+
+    @property
+    def believed(self) -> str:
+        """What f is at its best setting, as text; empty while it is not known."""
+        if self.best is None or self.sd is None:
+            return ""
+        return f"{round_to_sd(self.best, self.sd)} ± {round_to_sd(self.sd, self.sd)}"
+
     def __str__(self) -> str:
         """Return what is known, in a line."""
-        name, count = shortened(str(self.option), NAME), f"{self.values} value{'s' * (self.values != 1)}"
-        if self.best is None or self.sd is None or self.chance is None:
-            return f"{name}: {count}"
-        at_best = f"{round_to_sd(self.best, self.sd)} ± {round_to_sd(self.sd, self.sd)}"
-        return f"{name}: {at_best} at its best setting, {count}, holds the best with {percent(self.chance)}"
+        parts = [f"{self.values} value{'s' * (self.values != 1)}"]
+        parts += [] if self.chance is None else [f"holds the best with probability {percent(self.chance)}"]
+        about = f"{shortened(str(self.option), NAME)} {self.believed}".strip()
+        return f"{about} ({', '.join(parts)})"
 
 
 def choices_of(space: Space) -> list[Axis]:
@@ -101,6 +114,13 @@ def scarcest(space: Space, rows: Array) -> OptionSummary | None:
         if scarce is None or counts[number] < scarce.values:
             scarce = OptionSummary(axis.name, axis.options[number], int(counts[number]), idle=0)
     return scarce
+
+
+def longest_idle(space: Space, rows: Array) -> int:
+    """Return how many of the rows (n, d) came after the last one of the option that was tried least lately."""
+    places_of = ((axis, places(axis, rows)) for axis in choices_of(space))
+    last = (np.flatnonzero(at == number) for axis, at in places_of for number in range(len(axis.options)))
+    return max((len(rows) - 1 - int(tried[-1]) if len(tried) else len(rows) for tried in last), default=0)
 
 
 def _counts(axis: Axis, rows: Array) -> Numbers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpmi._support.text import percent, rough
 from gpmi._support.types import Event
 from gpmi.analysis.ledger.facts import RunLedger
+from gpmi.analysis.ledger.options import FORGOTTEN
 
 # Chosen on the runs of docs/benchmarks/noise.md: the minimum number of values before we look for undetected noise, and
 # the evidence for exact values, in nats, below which we warn. On a finite set we do not look: its values lie far apart
@@ -41,3 +42,17 @@ def untaken_chance(ledger: RunLedger) -> Event | None:
     step = rough(ledger.smallest_gain, 2)
     better = f"with probability {percent(missed)} a point is better than the recommended one by more than {step}"
     return Event("chance not taken", f'{better}; to look for it, go on with aim="find"')
+
+
+def forgotten_options(ledger: RunLedger) -> tuple[Event, ...]:
+    """Return an event for each option that may hold the best and has not been tried for long.
+
+    It costs what `regret` costs, unless every option has been tried lately.
+    """
+    if ledger.longest_idle < FORGOTTEN:
+        return ()
+    return tuple(
+        Event("option not tried", f"{summary.parameter} {summary} was last tried {summary.idle} values ago")
+        for summary in ledger.options
+        if summary.is_forgotten
+    )
