@@ -123,4 +123,4 @@ def test_an_option_with_few_values_may_still_be_the_best(run: gpmi.Optimizer) ->
     scarce = opt.ledger.scarcest
     assert scarce is not None and (scarce.option, scarce.values) == ("a", TRIED - 1)
     assert opt.ledger.can_stop.answer != "yes"
-    assert "options" in str(opt.ledger) and "o: b 1" in str(opt.ledger)
+    assert "o: b" in str(opt.ledger)

@@ -56,10 +56,9 @@ class OptionSummary:
 
     def __str__(self) -> str:
         """Return what is known, in a line."""
-        parts = [f"{self.values} value{'s' * (self.values != 1)}"]
-        parts += [] if self.chance is None else [f"holds the best with probability {percent(self.chance)}"]
-        about = f"{shortened(str(self.option), NAME)} {self.believed}".strip()
-        return f"{about} ({', '.join(parts)})"
+        count = f"{self.values} value{'s' * (self.values != 1)}"
+        chance = "" if self.chance is None else f"best with {percent(self.chance)}, "
+        return f"{shortened(str(self.option), NAME)} {self.believed}".strip() + f" ({chance}{count})"
 
 
 def choices_of(space: Space) -> list[Axis]:
