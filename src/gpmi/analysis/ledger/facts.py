@@ -430,7 +430,9 @@ def _too_early(ledger: RunLedger, lacking: int) -> str:
 def better_point(chance: float, most: float) -> Caveat:
     """Return the caveat of a single value: a better point exists with this chance, better by up to `most`."""
     if chance <= CLOSE:
-        return Caveat(chance, f", and a point elsewhere is better by that with probability {percent(chance)}")
+        return Caveat(
+            chance, f", and a point elsewhere is better by a quarter of that with probability {percent(chance)}"
+        )
     better = f"with probability {percent(chance)} there is one, better by up to {rough(most)}"
     text = f"a better recipe may still exist (chance {_about(chance)}), but {MORE} more experiments hardly find it."
     return Caveat(chance, f". A better point may exist that takes longer to find: {better}", text)

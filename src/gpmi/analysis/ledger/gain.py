@@ -22,6 +22,8 @@ from gpmi.trials.value_bounds import ValueBounds
 
 MOST = 100  # evaluations: their joint values take O(MOST^3) for each draw
 DRAWS = 512  # of the gain: a probability of 0.05 is estimated with an sd of 0.01
+# How often a gain happened, by the share of draws with one, in runs with noise (docs/benchmarks/can_stop.md).
+DAMPED, POWER = 0.7, 0.8
 _CLOSEST = 1000  # points whose improvement is computed if y is transformed or has bounds: our limit on the cost
 _QUANTILES = 32  # of f at the recommended point, if y has bounds; our choice
 
@@ -35,6 +37,7 @@ class Gain:
 
     evaluations: int
     draws: Array  # (DRAWS,); (0,) if there are too few values to say
+    is_damped: bool = False  # whether probabilities are damped: the prior is learned, and the values are noisy
 
     @property
     def known(self) -> bool:
@@ -42,8 +45,15 @@ class Gain:
         return len(self.draws) > 0
 
     def probability_above(self, eps: float) -> float:
-        """Return the probability of a gain of more than eps; nan if there are too few values to say."""
-        return float(np.mean(self.draws > checks.number("eps", eps))) if self.known else np.nan
+        """Return the probability of a gain of more than eps; nan if there are too few values to say.
+
+        Under a learned prior and noise the share p of such draws is too large: they choose and judge points by the
+        function that they draw, and a run has to learn it. There it is DAMPED p^POWER.
+        """
+        if not self.known:
+            return np.nan
+        share = float(np.mean(self.draws > checks.number("eps", eps)))
+        return DAMPED * share**POWER if self.is_damped else share
 
     @property
     def mean(self) -> float:
