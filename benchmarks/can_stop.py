@@ -97,19 +97,20 @@ def new_case(name: str, seed: int) -> Case:
     return Case([(0.0, 1.0)] * f.d, f, f.maximum, 1.0)
 
 
-def runs() -> list[tuple[str, str, float, int]]:
+def runs() -> list[tuple[str, str, str, int]]:
     """Return all runs, seed by seed, so that a partial table has something of everything."""
-    old = [("belief", name, noise, seed) for part, name, noise, seed in belief.runs() if part == "looks"]
+    old = [("belief", name, f"{noise:g}", seed) for part, name, noise, seed in belief.runs() if part == "looks"]
     names = (*KINDS, *SPIKES, *FUNCTIONS, *map(str, range(1, 6)))
-    new = [("new", name, noise, seed) for seed in range(NEW_SEEDS) for noise in NEW_NOISES for name in names]
+    new = [("new", name, f"{noise:g}", seed) for seed in range(NEW_SEEDS) for noise in NEW_NOISES for name in names]
     pairs = sorted(
         [(i / len(old), run) for i, run in enumerate(old)] + [(i / len(new), run) for i, run in enumerate(new)]
     )
     return [run for _, run in pairs]
 
 
-def play(kind: str, name: str, noise: float, seed: int) -> list[tuple[object, ...]]:
+def play(kind: str, name: str, level: str, seed: int) -> list[tuple[object, ...]]:
     """Play one run and return a row for each look."""
+    noise = float(level)
     number = seed if name in (*belief.FUNCTIONS, *FUNCTIONS) else 100 * seed + round(10 * noise)
     if kind == "belief" and name not in belief.FUNCTIONS:  # the same functions as there
         number = 100 * seed + belief.NOISES.index(noise)
@@ -128,7 +129,7 @@ def play(kind: str, name: str, noise: float, seed: int) -> list[tuple[object, ..
         chance = ledger.gain(MORE).probability_above(EPS * case.sd) if known else float("nan")
         decision = ledger.can_stop
         looks.append([t, decision.answer, decision.clause, before(ledger), regret, chance, float("nan")])
-    row = (kind, name, noise, seed)
+    row = (kind, name, level, seed)
     return [tuple(f"{v:.6g}" if isinstance(v, float) else v for v in (*row, *look)) for look in looks]
 
 
