@@ -1,6 +1,6 @@
 """Does a yes to "can I stop?" hold, is it said of runs that are done, and do chances of a gain come true?
 
-    python benchmarks/can_stop.py [--cores 2]   writes docs/benchmarks/can_stop.md and .csv; an hour; resumes
+    python benchmarks/can_stop.py [--cores 2]   writes docs/benchmarks/can_stop.md and .csv; half an hour; resumes
     python benchmarks/can_stop.py --report      writes the page from the table
 
 A run has 100 evaluations, and the ledger is read after 20, 30, ... of them. Two lists of runs, both written down before
