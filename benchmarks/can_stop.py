@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import belief
 import harness
 import numpy as np
 import problems
+from belief import FUNCTIONS as KNOWN_FUNCTIONS
+from belief import NOISES
+from belief import case as known_case
+from belief import runs as known_runs
 from option_hills import KINDS, OPTIONS, OptionHills
 from problems import draws
 from problems.functions import Array
@@ -99,7 +102,7 @@ def new_case(name: str, seed: int) -> Case:
 
 def runs() -> list[tuple[str, str, str, int]]:
     """Return all runs, seed by seed, so that a partial table has something of everything."""
-    old = [("belief", name, f"{noise:g}", seed) for part, name, noise, seed in belief.runs() if part == "looks"]
+    old = [("belief", name, f"{noise:g}", seed) for part, name, noise, seed in known_runs() if part == "looks"]
     names = (*KINDS, *SPIKES, *FUNCTIONS, *map(str, range(1, 6)))
     new = [("new", name, f"{noise:g}", seed) for seed in range(NEW_SEEDS) for noise in NEW_NOISES for name in names]
     pairs = sorted(
@@ -111,10 +114,10 @@ def runs() -> list[tuple[str, str, str, int]]:
 def play(kind: str, name: str, level: str, seed: int) -> list[tuple[object, ...]]:
     """Play one run and return a row for each look."""
     noise = float(level)
-    number = seed if name in (*belief.FUNCTIONS, *FUNCTIONS) else 100 * seed + round(10 * noise)
-    if kind == "belief" and name not in belief.FUNCTIONS:  # the same functions as there
-        number = 100 * seed + belief.NOISES.index(noise)
-    case: Any = belief.case(name, number) if kind == "belief" else new_case(name, number)
+    number = seed if name in (*KNOWN_FUNCTIONS, *FUNCTIONS) else 100 * seed + round(10 * noise)
+    if kind == "belief" and name not in KNOWN_FUNCTIONS:  # the same functions as there
+        number = 100 * seed + NOISES.index(noise)
+    case: Any = known_case(name, number) if kind == "belief" else new_case(name, number)
     rng = np.random.default_rng([number, 36])
     opt = gpmi.Optimizer(case.space, budget=BUDGET, seed=number)
     looks: list[list[Any]] = []
@@ -179,7 +182,7 @@ def groups(rows: list[harness.Row]) -> Iterator[tuple[str, list[harness.Row]]]:
         "draws": lambda r: r["name"].isdigit(),
         "functions with peaks that a run can see": lambda r: not r["name"].isdigit() and r["name"] not in UNSEEN,
         f"{', '.join(UNSEEN)}": lambda r: r["name"] in UNSEEN,
-        **{f"noise {noise:g}": (lambda r, noise=noise: float(r["noise"]) == noise) for noise in belief.NOISES},
+        **{f"noise {noise:g}": (lambda r, noise=noise: float(r["noise"]) == noise) for noise in NOISES},
     }
     for name, is_part in parts.items():
         if part := [r for r in rows if is_part(r)]:

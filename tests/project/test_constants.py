@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sample_ledgers import SampleLedger
 from scipy import stats
 
 import gpmi
@@ -24,7 +25,9 @@ from gpmi._support.types import Observations
 from gpmi.analysis.ledger import untaken_chance, warning_events
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.maxima import draw_maxima
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, PathSampler
@@ -324,6 +327,45 @@ def test_a_chance_was_not_taken_if_more_may_be_had_with_a_probability_of_a_fifth
 
     assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01) and event(0.4).kind == "chance not taken"
     assert stats.norm.sf(1.5) == pytest.approx(0.07, abs=0.01) and event(1.5) is None
+
+
+@guards("gpmi.analysis.ledger.facts.CLOSE", 0.0, 0.03, 0.3)
+@guards("gpmi.analysis.ledger.facts.UNLIKELY", 0.0, 0.02, 0.1)
+@guards("gpmi.analysis.ledger.facts.TRIED", 1, 3, 12)
+def test_one_may_stop_if_more_gain_and_a_better_point_are_unlikely_and_every_option_was_tried() -> None:
+    def answer(gain: float, missed: float = 0.0, tried: int | None = None) -> str:
+        return SampleLedger(gain, missed=missed, tried=tried).can_stop.answer
+
+    assert (answer(0.04), answer(0.07)) == ("yes", "not yet")
+    assert (answer(0.01, missed=0.07), answer(0.01, missed=0.15)) == ("yes", "cannot tell")
+    assert (answer(0.01, tried=8), answer(0.01, tried=4)) == ("yes", "cannot tell")
+
+
+@guards("gpmi.analysis.ledger.gain.DAMPED", 0.3, 1.0)
+@guards("gpmi.analysis.ledger.gain.POWER", 0.4, 1.5)
+def test_under_noise_seven_of_ten_certain_gains_come_true() -> None:
+    def chance(share: float) -> float:
+        return Gain(10, np.arange(1000) < 1000.0 * share, is_damped=True).probability_above(0.5)
+
+    assert chance(1.0) == pytest.approx(0.7, abs=0.1)
+    assert chance(0.1) == pytest.approx(0.11, abs=0.03)
+
+
+@guards("gpmi.analysis.ledger.ledger.NEAR", 0.0, 1.0)
+def test_a_better_point_counts_from_a_quarter_of_the_noise() -> None:
+    """Of two points one is known and the other is N(0, 1), and so is the noise."""
+    ledger = replayed(TWO, [(TWO[0], 0.0)] * 20, kernel=kernels.RBF(1.0), noise_var=1.0)
+    assert stats.norm.sf(0.25) == pytest.approx(0.40, abs=0.01)
+    assert 0.35 < ledger.caveat.chance < 0.45
+
+
+@guards("gpmi.analysis.ledger.options.FORGOTTEN", 5, 100)
+@guards("gpmi.analysis.ledger.options.LIKELY", 0.0, 0.5)
+def test_an_option_that_may_hold_the_best_is_forgotten_after_twenty_values() -> None:
+    def is_forgotten(chance: float, idle: int) -> bool:
+        return OptionSummary("solvent", "DMF", 6, idle, chance=chance).is_forgotten
+
+    assert is_forgotten(0.2, 30) and not is_forgotten(0.2, 10) and not is_forgotten(0.05, 30)
 
 
 @guards("gpmi.analysis.ledger.ledger.SAME", 0.0, 1e-4, 1e-2)
