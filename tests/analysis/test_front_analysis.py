@@ -187,6 +187,39 @@ def test_a_pair_of_bounds_is_one_range_and_not_two_independent_conditions():
     assert np.exp(wide.log(z)[0]) == pytest.approx(exact)
 
 
+def test_where_no_point_is_sure_enough_the_answer_is_the_measured_one_that_falls_short_least():
+    opt = told({"a": "max", "b": "min"}, n=16)
+    best = max(opt.trials, key=lambda trial: trial.outputs["a"])
+    limit = best.outputs["a"] + 2.0  # far above what f can be
+    chosen = opt.choose({"a": (limit, limit + 1.0)}, b="min")
+    assert chosen.trial == best and np.array_equal(chosen.x, best.x)
+    assert f"trial {best.number} comes closest, with a" in str(chosen.note)
+    assert chosen.untried is not None and chosen.untried.trial is None
+    assert chosen.untried.probability >= chosen.probability
+    assert "not tried yet" in repr(chosen)
+
+
+def test_of_measured_points_that_meet_the_conditions_the_best_one_counts():
+    """Of a little is known, so that no point is sure to meet its condition; its means meet it everywhere."""
+    opt = told({"a": "max", "b": "min"}, n=16, noise_var={"a": 25.0, "b": 1e-6}, kernel=kernels.RBF(0.3))
+    chosen = opt.choose({"a": (-0.9, 0.9)}, b="min")
+    assert "comes closest" in str(chosen.note) and chosen.probability < 0.9
+    assert chosen.trial == min(opt.trials, key=lambda trial: trial.outputs["b"])
+
+
+def test_a_measured_point_outside_the_fixed_coordinates_is_no_answer():
+    space = {"x": (0.0, 1.0), "o": ["p", "q"]}
+    opt = Optimizer(space, goals={"a": "max", "b": "min"}, seed=0)
+    for x in np.linspace(0.0, 1.0, 9):
+        for option in "pq":
+            y = float(np.sin(3.0 * x)) + (option == "p")
+            opt.tell({"x": float(x), "o": option}, {"a": y, "b": float(x)})
+    chosen = opt.choose({"a": ">= 5"}, fixed={"o": "q"}, b="min")
+    assert chosen.trial is not None and chosen.trial.x["o"] == "q" and chosen.x["o"] == "q"
+    rows = [trial for trial in opt.trials if trial.x["o"] == "q"]
+    assert chosen.trial.outputs["a"] == pytest.approx(max(trial.outputs["a"] for trial in rows), abs=1e-6)
+
+
 def test_limits_and_acceptable_values_are_conditions_too_and_where_replaces_the_latter():
     goals = {"a": Max(at_least=0.8), "b": "min", "c": AtLeast(0.3)}
     opt = told(goals, n=25)

@@ -13,7 +13,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import aligned, point, rounded
 from gpmi._support.types import Array, Observations, Point
-from gpmi.analysis.conditions import WIDER, Conditions, Range, best_under, score_of
+from gpmi.analysis.conditions import WIDER, Conditions, Range, Score, best_under, score_of
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.linalg import one_blas_thread
@@ -37,6 +37,7 @@ class Chosen:
     probability: float  # that the evaluation succeeds and all conditions and limits hold
     trial: Trial | None  # the trial at this point, if there is one
     note: str | None = None  # what to know before acting on it, if there is anything
+    untried: Chosen | None = None  # where no point is sure enough: the one most likely to hold, beside a measured one
 
     def __repr__(self) -> str:
         lines = [
@@ -49,7 +50,8 @@ class Chosen:
             ("evaluated", "not yet" if self.trial is None else f"trial {self.trial.number}"),
             *([] if self.note is None else [("note", self.note)]),
         ]
-        return aligned(lines)
+        beside = "" if self.untried is None else f"\n\nnot tried yet\n{self.untried!r}"
+        return aligned(lines) + beside
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +130,8 @@ class FrontAnalysis:
 
     def values_at(self, trials: list[Trial], rows: Array) -> Array:
         """Return the objectives at trials, larger is better, (n, k): told values, or posterior means under noise."""
-        columns = []
-        for name, goal in self.goals.objectives.items():
-            output = self.models[name]
-            if is_exact(output.model.posterior, output.model.posterior.x):
-                y = np.array([trial.outputs[name] for trial in trials])
-            else:
-                y = np.array([prediction.mean for prediction in output.predict(rows)])
-            columns.append(goal.oriented(y))
-        return np.stack(columns, axis=1)
+        objectives = self.goals.objectives.items()
+        return np.stack([goal.oriented(self._known_values(name, trials, rows)) for name, goal in objectives], axis=1)
 
     # Each output by itself
 
@@ -205,10 +200,11 @@ class FrontAnalysis:
         that output. `fixed` are coordinates that you set, as in `ask`.
 
         Points count that meet everything with a probability of at least `confidence`, evaluated or not. If none is
-        found, it is the point that is most likely to, and `note` says so. The probability is about the outputs
-        themselves, without the noise of a single measurement, and is averaged over draws of the learned priors
-        (`Ledger.belief`), with standard deviations that are larger by a quarter: docs/benchmarks/front_knowledge.md has
-        how often 90 % statements hold.
+        found, it is the measured point that falls short of the conditions least, the best one of equals, and `note`
+        says so; `untried` is then the point that meets them most likely, unless it is the same. The probability is
+        about the outputs themselves, without the noise of a single measurement, and is averaged over draws of the
+        learned priors (`Ledger.belief`), with standard deviations that are larger by a quarter:
+        docs/benchmarks/front_knowledge.md has how often 90 % statements hold.
         """
         if len(objective) != 1:
             given = ", ".join(objective) or "nothing"
@@ -227,12 +223,52 @@ class FrontAnalysis:
         mixture = tuple(posterior.mirrored() for posterior in mixture) if mirrored else mixture
         score = score_of(mixture, goal.target if isinstance(goal, Match) and direction == "match" else None)
         with one_blas_thread:
-            row = best_under(score, conditions, part, self.seed, least)
-            probability = float(np.exp(conditions.log(row[None])[0]))
-            predicted = {name: self._predicted(name, row) for name in self.models}
+            chosen = self._chosen(best_under(score, conditions, part, self.seed, least), conditions)
+            if not conditions or chosen.probability >= least * (1.0 - 1e-9):
+                return replace(chosen, note=self._what_is_missing(wanted))
+            named = ", ".join(f"{name} {_range(*bounds)}" for name, bounds in wanted.items())
+            nowhere = f"no point found reaches {100.0 * least:g} % for {named}"
+            nearest = self._nearest(wanted, score, part)
+            if nearest is None:
+                return replace(chosen, note=f"{nowhere}; this is the one most likely to")
+            measured = self._chosen(self.space.encode(nearest.x), conditions)
+        values = ", ".join(f"{name} {rounded(nearest.outputs[name])}" for name in wanted)
+        note = f"{nowhere}; of what was measured trial {nearest.number} comes closest, with {values}"
+        untried = None if chosen.trial is not None else chosen
+        return replace(measured, trial=nearest, note=note, untried=untried)
+
+    def _chosen(self, row: Array, conditions: Conditions) -> Chosen:
+        """Return a point with what is predicted there, and the probability that the conditions hold."""
+        probability = float(np.exp(conditions.log(row[None])[0]))
+        predicted = {name: self._predicted(name, row) for name in self.models}
         there = [t for t in self.trials if t.status == "told" and np.array_equal(self.space.encode(t.x), row)]
-        note = self._note(conditions, wanted, probability, least)
-        return Chosen(self.space.decode(row), predicted, probability, there[0] if there else None, note)
+        return Chosen(self.space.decode(row), predicted, probability, there[0] if there else None)
+
+    def _nearest(self, wanted: Mapping[str, tuple[float, float]], score: Score, part: Space) -> Trial | None:
+        """Return the measured trial that falls short of the ranges least, the best one of equals; None without one.
+
+        How far an output is outside its range counts in units of the range of its values. Where it is noisy, its
+        posterior mean counts and not its value.
+        """
+        measured = [t for t in self.trials if t.status == "told" and all(name in t.outputs for name in wanted)]
+        inside = [(trial, row) for trial in measured if part.contains(row := self.space.encode(trial.x))]
+        if not inside or not wanted:
+            return None
+        trials, rows = [trial for trial, _ in inside], np.array([row for _, row in inside])
+        shortfalls = []
+        for name, (lo, hi) in wanted.items():
+            y = self._known_values(name, trials, rows)
+            span = float(np.ptp([trial.outputs[name] for trial in measured])) or 1.0
+            shortfalls.append(np.maximum(np.maximum(lo - y, y - hi), 0.0) / span)
+        order = np.lexsort((-score(rows), np.max(shortfalls, axis=0)))
+        return trials[int(order[0])]
+
+    def _known_values(self, name: str, trials: list[Trial], rows: Array) -> Array:
+        """Return an output at trials (n,), in its own units: told values, or posterior means under noise."""
+        output = self.models[name]
+        if is_exact(output.model.posterior, output.model.posterior.x):
+            return np.array([trial.outputs[name] for trial in trials])
+        return np.array([prediction.mean for prediction in output.predict(rows)])
 
     def _checked_where(self, where: Any) -> dict[str, tuple[float, float]]:
         """Return the range of each output that has a condition, in its own units."""
@@ -279,10 +315,8 @@ class FrontAnalysis:
         """Return the factor of the uncertainty of an output."""
         return 1.0 if self.models[name].model.setting.priors.is_fixed else WIDER
 
-    def _note(self, conditions: Conditions, wanted: Mapping[str, Any], probability: float, least: float) -> str | None:
-        if conditions and not probability >= least * (1.0 - 1e-9):
-            named = ", ".join(f"{name} {_range(*bounds)}" for name, bounds in wanted.items())
-            return f"no point found reaches {100.0 * least:g} % for {named}; this is the one most likely to"
+    def _what_is_missing(self, wanted: Mapping[str, Any]) -> str | None:
+        """Return which outputs the probability leaves out or knows little of; None if there are none."""
         unmeasured = [name for name in self.goals.limits if name not in self.models]
         if unmeasured:
             return f"{', '.join(unmeasured)} has no value yet, and the probability leaves it out"
