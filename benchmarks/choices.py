@@ -29,6 +29,7 @@ COLUMNS = (
     "sure",
     "measured",
     "holds",
+    "beaten",
     "worse",
     "short",
     "least",

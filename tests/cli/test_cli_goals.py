@@ -249,8 +249,11 @@ def test_a_point_is_chosen_under_conditions(folder: Path) -> None:
 def test_a_choice_that_nothing_meets_is_printed_and_3(folder: Path) -> None:
     filled()
     result = invoke("choose", "run.db", "cost=min", "--where", "yield >= 400", "--json")
-    assert result.exit_code == 3 and json.loads(result.stdout)["probability"] < 0.9
-    assert result.stderr == "gpmi: no point meets everything with a probability of 0.9; this one is the most likely\n"
+    said = json.loads(result.stdout)
+    assert result.exit_code == 3 and said["probability"] < 0.9
+    with gpmi.study("run.db") as study:
+        assert said["x"] == study.trials[said["trial"]].x, "it is a measured point"
+    assert result.stderr == "gpmi: no point meets everything with a probability of 0.9\n"
 
 
 @pytest.mark.parametrize(

@@ -548,7 +548,15 @@ def test_a_condition_that_no_recipe_meets_is_said_in_words(path: str) -> None:
     fill(path)
     with client_for(path) as client:
         page = follow(client, send(client, client.get(AT), "/choose", **{**CHOICE, "choose-value-0": "500"}))
-        assert "No point found reaches 90 %" in text_of(page)
+        assert "No point found reaches 90 %" in text_of(page) and "It has been measured" in text_of(page)
+        assert "Not tried yet, and more likely to hold" in text_of(page)
+        count = len(trials(client))
+        form = next(form for form in Page(page.text).forms if form.fields.get("untried") == "yes")
+        follow(client, client.post(f"{AT}/plan", data=form.fields, headers={"origin": "http://127.0.0.1:8470"}))
+        answer = client.post("/api/choose", json={"output": "cost", "direction": "min", "where": {"yield": ">= 500"}})
+        new = trials(client)
+        assert len(new) == count + 1 and answer.json()["trial"] is not None
+        assert answer.json()["untried"]["x"] == pytest.approx(new[-1]["x"])
 
 
 def test_a_choice_belongs_to_its_study(tmp_path: Path) -> None:

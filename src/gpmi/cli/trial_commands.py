@@ -13,6 +13,7 @@ from gpmi._support import text
 from gpmi.cli.common import NOTHING, note, open_for_command
 
 if TYPE_CHECKING:
+    from gpmi.analysis import Chosen
     from gpmi.run.study import Study
     from gpmi.trials import Trial
     from gpmi.views.run_view import RunView
@@ -223,7 +224,8 @@ def choose(
 
     It is the point with the best predicted output among those that meet all conditions, and the limits of the goals,
     with the given probability. It need not have been evaluated. It takes as long as `gpmi ask`. The exit code is 3 if
-    no point is that likely to meet them: what is printed is then the most likely one.
+    no point is that likely to meet them: what is printed is then the measured point that falls short least, and beside
+    it the point most likely to meet them.
     """
     from gpmi.analysis import CONFIDENCE
 
@@ -237,12 +239,19 @@ def choose(
             raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
         argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
         chosen = study.choose(conditions(where or []), wanted, **{argument: direction})
-        outputs = {name: {"mean": prediction.mean, "sd": prediction.sd} for name, prediction in chosen.outputs.items()}
-        said = {"x": _x(study, chosen.x), "outputs": outputs, "probability": chosen.probability}
+        said = _predicted(study, chosen)
         said["trial"] = None if chosen.trial is None else chosen.trial.number
+        if chosen.untried is not None:
+            said["untried"] = _predicted(study, chosen.untried)
         typer.echo(json.dumps(said) if as_json else repr(chosen))
         if chosen.probability < wanted:
-            raise _nothing(f"no point meets everything with a probability of {wanted:g}; this one is the most likely")
+            raise _nothing(f"no point meets everything with a probability of {wanted:g}")
+
+
+def _predicted(study: "Study", chosen: "Chosen") -> dict[str, Any]:
+    """Return a chosen point with what is predicted there."""
+    outputs = {name: {"mean": prediction.mean, "sd": prediction.sd} for name, prediction in chosen.outputs.items()}
+    return {"x": _x(study, chosen.x), "outputs": outputs, "probability": chosen.probability}
 
 
 def trials(

@@ -23,6 +23,7 @@ from gpmi._support.types import Point
 from gpmi.analysis import CONFIDENCE
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
+from gpmi.serve.model_worker import ChosenPoint
 from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
 from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
@@ -293,11 +294,19 @@ async def choose(request: Request, session: Session) -> Any:
     chosen = await run_in_threadpool(session.choose, output, direction, where, confidence)
     trial = None if chosen.trial is None else await run_in_threadpool(session.trial, chosen.trial)
     return {
+        **_predicted(session, chosen),
+        "trial": None if trial is None else trial_to_json(session, trial),
+        "note": chosen.note,
+        "untried": None if chosen.untried is None else _predicted(session, chosen.untried),
+    }
+
+
+def _predicted(session: Session, chosen: ChosenPoint) -> dict[str, Any]:
+    """Return a chosen point with what is predicted there."""
+    return {
         "x": point_to_json(session.space, chosen.x),
         "outputs": {name: {"mean": mean, "sd": sd} for name, (mean, sd) in chosen.outputs.items()},
         "probability": chosen.probability,
-        "trial": None if trial is None else trial_to_json(session, trial),
-        "note": chosen.note,
     }
 
 

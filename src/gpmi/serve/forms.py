@@ -379,7 +379,8 @@ async def plan_trial(request: Request, data: FormData) -> Response:
             request, session, InvalidInput(choice=ChoiceInput({}, problem=problem), refusal=refusal), 400
         )
     try:
-        trial = await run_in_threadpool(session.plan, choice.point.x)
+        untried = choice.point.untried if data.get("untried") else None
+        trial = await run_in_threadpool(session.plan, (untried or choice.point).x)
     except (ValueError, TypeError, SpaceExhausted) as error:
         problem = f"It cannot be added: {problem_of(error)}"
         refusal = nothing_saved(problem_of(error), "choice", "added")

@@ -226,7 +226,16 @@ def _choice_fields(session: Session, typed: Mapping[str, str]) -> Markup:
 
 
 def _chosen(request: Request, session: Session, chosen: ChosenPoint, at: str) -> Markup:
-    """Return the point that was chosen, with what is predicted there."""
+    """Return the point that was chosen, with what is predicted there, and the untried one beside it."""
+    parts = [_offer(request, session, chosen, at)]
+    if chosen.untried is not None:
+        parts.append(tag("h3", "Not tried yet, and more likely to hold"))
+        parts.append(_offer(request, session, chosen.untried, at, untried=True))
+    return tag("div", parts, class_="found", role="status")
+
+
+def _offer(request: Request, session: Session, chosen: ChosenPoint, at: str, *, untried: bool = False) -> Markup:
+    """Return a recipe, what to expect of it, how sure that is, and a button to try it."""
     recipe = [
         tag("div", tag("dt", field.name), tag("dd", f"{text} {field.unit}".strip()))
         for field, text in format_point(session.fields, chosen.x)
@@ -247,20 +256,15 @@ def _chosen(request: Request, session: Session, chosen: ChosenPoint, at: str) ->
         request,
         f"{at}/plan",
         hidden("chosen", request.query_params.get("chosen", "")),
+        hidden("untried", "yes" if untried else ""),
         tag("button", "Try it next" if chosen.trial is None else "Measure it again", class_="second"),
         data_busy="Adding it …",
     )
-    return tag(
+    cards = tag(
         "div",
-        tag(
-            "div",
-            tag("div", tag("h3", "The recipe"), tag("dl", recipe)),
-            tag("div", tag("h3", "What to expect"), tag("dl", expected)),
-            class_="cards",
-        ),
-        tag("p", sure, class_="advice" if chosen.note is None else "advice distrust"),
-        measured,
-        plan,
-        class_="found",
-        role="status",
+        tag("div", tag("h3", "The recipe"), tag("dl", recipe)),
+        tag("div", tag("h3", "What to expect"), tag("dl", expected)),
+        class_="cards",
     )
+    kind = "advice" if chosen.note is None and not untried else "advice distrust"
+    return joined(cards, tag("p", sure, class_=kind), measured, plan)

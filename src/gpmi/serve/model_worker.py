@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpmi._support.types import Point
+from gpmi.analysis import Chosen
 from gpmi.analysis.ledger import Facts, unsaid
 from gpmi.run.study import Study, study
 from gpmi.storage import StudyError, point_to_json
@@ -81,6 +82,7 @@ class ChosenPoint:
     probability: float  # that all conditions and limits hold
     trial: int | None  # the number of the trial at this point, if there is one
     note: str | None = None  # what to know before acting on it
+    untried: ChosenPoint | None = None  # the point that meets them most likely, if that is not sure enough
 
 
 # Tasks
@@ -120,10 +122,15 @@ def find_front(source: Study) -> list[int]:
 def choose(source: Study, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> ChosenPoint:
     """Return the best predicted point that meets conditions."""
     argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # its own arguments
-    chosen = source.choose(where, confidence, **{argument: direction})
+    return _plain(source.choose(where, confidence, **{argument: direction}))
+
+
+def _plain(chosen: Chosen) -> ChosenPoint:
+    """Return a chosen point as plain values."""
     outputs = {name: (output.mean, output.sd) for name, output in chosen.outputs.items()}
     trial = None if chosen.trial is None else chosen.trial.number
-    return ChosenPoint(chosen.x, outputs, chosen.probability, trial, chosen.note)
+    untried = None if chosen.untried is None else _plain(chosen.untried)
+    return ChosenPoint(chosen.x, outputs, chosen.probability, trial, chosen.note, untried)
 
 
 def draw_pictures(source: Study) -> list[Section]:

@@ -93,15 +93,22 @@ ONE_TRIAL: dict[str, Any] = {
 }
 TRIALS = {"type": "array", "items": {"$ref": "#/components/schemas/Trial"}}
 TRIAL_OR_NULL = {"oneOf": [{"$ref": "#/components/schemas/Trial"}, {"type": "null"}]}
+PREDICTED: dict[str, Any] = {
+    "x": POINT,
+    "outputs": {"type": "object", "additionalProperties": PREDICTION, "description": "what is predicted there"},
+    "probability": {"type": "number", "description": "that all conditions and limits hold"},
+}
 CHOSEN: dict[str, Any] = {
     "type": "object",
     "required": ["x", "outputs", "probability", "trial"],
     "properties": {
-        "x": POINT,
-        "outputs": {"type": "object", "additionalProperties": PREDICTION, "description": "what is predicted there"},
-        "probability": {"type": "number", "description": "that all conditions and limits hold"},
+        **PREDICTED,
         "trial": {**TRIAL_OR_NULL, "description": "the trial at this point, if there is one"},
         "note": {"type": ["string", "null"], "description": "what to know before acting on it"},
+        "untried": {
+            "oneOf": [{"type": "object", "required": list(PREDICTED), "properties": PREDICTED}, {"type": "null"}],
+            "description": "the point that meets the conditions most likely, if that is not likely enough",
+        },
     },
 }
 ERROR: dict[str, Any] = {
