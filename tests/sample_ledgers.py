@@ -73,9 +73,8 @@ class SampleLedger(RunLedger):
     def scarcest(self) -> OptionSummary | None:
         return None if self.tried is None else OptionSummary("solvent", "DMF", self.tried, idle=0)
 
-    @property
-    def caveat(self) -> Caveat:
-        return facts.better_point(self.missed, 10.0 * self.step)
+    def caveat(self, unit: str = "") -> Caveat:
+        return facts.better_point(self.missed, 0.25 * self.step, 10.0 * self.step, unit)
 
     def run_facts(self) -> list[Fact]:
         return [facts.values(self.n, 15, 3)]

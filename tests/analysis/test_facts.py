@@ -21,7 +21,7 @@ class Unaccepted(SampleLedger):
     [
         (SampleLedger(0.01), "yes", "stop", "yes", "Yes, you can stop"),
         (SampleLedger(0.01, missed=0.1), "yes", "stop", "yes", "as far as the results can tell"),
-        (SampleLedger(0.01, missed=0.11), "cannot tell", "go on", "careful", "a better recipe may still exist"),
+        (SampleLedger(0.01, missed=0.11), "cannot tell", "go on", "careful", "better by more than 0.38"),
         (SampleLedger(0.01, tried=6), "yes", "stop", "yes", "Yes, you can stop"),
         (SampleLedger(0.01, tried=5), "cannot tell", "go on", "careful", "DMF has 5 results so far"),
         (SampleLedger(0.01, tried=0), "cannot tell", "go on", "careful", "DMF has no results so far"),

@@ -356,7 +356,7 @@ def test_a_better_point_counts_from_a_quarter_of_the_noise() -> None:
     """Of two points one is known and the other is N(0, 1), and so is the noise."""
     ledger = replayed(TWO, [(TWO[0], 0.0)] * 20, kernel=kernels.RBF(1.0), noise_var=1.0)
     assert stats.norm.sf(0.25) == pytest.approx(0.40, abs=0.01)
-    assert 0.35 < ledger.caveat.chance < 0.45
+    assert 0.35 < ledger.caveat().chance < 0.45
 
 
 @guards("gpmi.analysis.ledger.options.FORGOTTEN", 5, 100)

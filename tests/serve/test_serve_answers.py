@@ -35,8 +35,8 @@ def asked(client: Any, n: int = 1) -> Any:
          "result by more than 1.5 % (your error bar) is about 30 %."),
         ({"chance": 0.3, "missed": 0.4, "noise": 0.01}, "more than 1.5 % (a hundredth of the way from the average "
          "result to the best one) is about 30 %."),
-        ({"chance": 0.03, "missed": 0.2}, "Hard to say: a better recipe may still exist (chance about 20 %), but 10 "
-         "more experiments hardly find it."),
+        ({"chance": 0.03, "missed": 0.2}, "Hard to say: a recipe may exist that is better by more than 0.38 % (chance "
+         "about 20 %), but 10 more experiments would hardly find it."),
         ({"chance": 0.03, "tried": 3}, "Hard to say: DMF has 3 results so far, so it may still be the best. Try each "
          "option at least 6 times."),
     ],
@@ -46,7 +46,7 @@ def test_the_answer_has_a_unit_a_reason_and_its_caveat(known: dict[str, Any], wo
         rough = SampleLedger(**{**known, "step": 1.6, "noise": 1.6})
         assert "1.6 (about your error bar)" in can_stop(rough).text
     text = can_stop(SampleLedger(**known), "%").text.replace("\u00a0", " ")
-    assert text.endswith(words) and ("may still exist" in words or "may still exist" not in text)
+    assert text.endswith(words) and ("may exist" in words or "may exist" not in text)
 
 
 def test_the_answer_of_a_study_has_its_unit(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_answer_of_a_study_has_its_unit(tmp_path: Path) -> None:
         for x in np.linspace(0.0, 1.0, 18):
             study.tell({"x": float(x)}, {"strength": 90.0 - 40.0 * (x - 0.4) ** 2 + 0.5 * float(rng.normal())})
         answer = summarise(study).facts.decision.text
-    assert re.search(r"by more than [0-9.]+\u00a0mPa \((about )?your error bar\)", answer), answer
+    assert re.search(r"by more than [0-9.]+[ \u00a0]mPa", answer), answer
 
 
 # What to expect

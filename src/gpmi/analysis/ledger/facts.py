@@ -278,10 +278,9 @@ class RunLedger(ABC):
     def improvement_in_words(self, unit: str) -> str:
         """Return what a gain that counts does, as text for people; `unit` is that of a single result."""
 
-    @property
     @abstractmethod
-    def caveat(self) -> Caveat:
-        """What the advice to stop does not exclude."""
+    def caveat(self, unit: str = "") -> Caveat:
+        """Return what the advice to stop does not exclude; `unit` is that of a single result."""
 
     @abstractmethod
     def run_facts(self) -> list[Fact]:
@@ -397,7 +396,7 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
         option = f"the option {scarce.option} of {scarce.parameter} has {scarce.values} values"
         why = f"{option}, and it takes {TRIED} to judge it"
         return Decision("options", f"the values cannot tell: {few}", text, why)
-    caveat = ledger.caveat
+    caveat = ledger.caveat(unit)
     if not caveat.chance <= CLOSE:
         return Decision("better", "the values cannot tell", f"Hard to say: {caveat.text}", f"{more}{caveat.why}")
     text = f"Yes, you can stop, as far as the results can tell: {likely}."
@@ -427,15 +426,14 @@ def _too_early(ledger: RunLedger, lacking: int) -> str:
     return f"Too early to say: gpmi can say more after {lacking} more result{'s' if lacking != 1 else ''}{where}."
 
 
-def better_point(chance: float, most: float) -> Caveat:
-    """Return the caveat of a single value: a better point exists with this chance, better by up to `most`."""
+def better_point(chance: float, least: float, most: float, unit: str = "") -> Caveat:
+    """Return the caveat of a single value: a point is better by more than `least` with this chance, by up to `most`."""
+    size = rough(least, 2)
     if chance <= CLOSE:
-        return Caveat(
-            chance, f", and a point elsewhere is better by a quarter of that with probability {percent(chance)}"
-        )
-    better = f"with probability {percent(chance)} there is one, better by up to {rough(most)}"
-    text = f"a better recipe may still exist (chance {_about(chance)}), but {MORE} more experiments hardly find it."
-    return Caveat(chance, f". A better point may exist that takes longer to find: {better}", text)
+        return Caveat(chance, f", and a point is better by {size} with probability {percent(chance)}")
+    why = f". A point may be better by more than {size}, and by up to {rough(most)}: with probability {percent(chance)}"
+    text = f"a recipe may exist that is better by more than {size}{unit and f' {unit}'} (chance {_about(chance)}), but "
+    return Caveat(chance, why, f"{text}{MORE} more experiments would hardly find it.")
 
 
 def better_front(share: float) -> Caveat:

@@ -470,9 +470,8 @@ class FrontLedger(RunLedger):
         """Return what a gain that counts does, as text for people."""
         return "improve the best trade-offs noticeably"
 
-    @property
-    def caveat(self) -> Caveat:
-        """What the advice to stop does not exclude: a better front that takes longer to find."""
+    def caveat(self, unit: str = "") -> Caveat:
+        """Return what the advice to stop does not exclude: a better front that takes longer to find."""
         return facts.better_front(self.missing.share()[1])
 
     def run_facts(self) -> list[Fact]:

@@ -512,11 +512,11 @@ class Ledger(RunLedger):
         given = None if noise_var is None else noise_var**0.5
         return facts.improvement(self.smallest_gain, self.noise_sd, given, unit)
 
-    @property
-    def caveat(self) -> Caveat:
-        """What the advice to stop does not exclude: a better point that takes longer to find."""
-        missed = 1.0 - self.regret().probability_below(NEAR * self.smallest_gain)
-        return facts.better_point(missed, self.regret().interval()[1])
+    def caveat(self, unit: str = "") -> Caveat:
+        """Return what the advice to stop does not exclude: a better point that takes longer to find."""
+        least = NEAR * self.smallest_gain
+        missed = 1.0 - self.regret().probability_below(least)
+        return facts.better_point(missed, least, self.regret().interval()[1], unit)
 
     def run_facts(self) -> list[Fact]:
         """Return how many values there are."""
