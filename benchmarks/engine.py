@@ -31,7 +31,8 @@ from scipy.linalg import lapack
 
 import gpmi
 from gpmi import Posterior, kernels
-from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.gp.lazy_search import lazy_argmax
+from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
 from gpmi.search.finite import best_row
 from gpmi.search.objective import Objective
 

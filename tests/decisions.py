@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 import gpmi
-from gpmi.search import multistart, search
+from gpmi.search import finite_search, multistart
+from gpmi.search.finite_search import FiniteSearch
 
 ROUNDING = 1e-5  # of a point, in widths of the space; the limit of `gpmi.storage.verification`
 TIE = 1e-6  # between two scores, relative to their scale: a gain at which a climb stops
@@ -102,7 +103,7 @@ class WatchedSearch(NamedTuple):
 def watched_searches() -> Iterator[list[WatchedSearch]]:
     """Note every search that compares scores of points."""
     searches: list[WatchedSearch] = []
-    of_points, of_rows, of_joint = multistart._best_of, search.best_row, search.Search.best_joint
+    of_points, of_rows, of_joint = multistart._best_of, finite_search.best_row, FiniteSearch.best_joint
 
     def watch(objective: Any, points: Any, scores: Any, result: Any, span: Any) -> None:
         if not math.isfinite(result.score) and getattr(objective.policy, "joint", False):
@@ -126,13 +127,13 @@ def watched_searches() -> Iterator[list[WatchedSearch]]:
 
     def best_joint(self: Any, objective: Any, *rest: Any) -> Any:
         result = of_joint(self, objective, *rest)
-        if (rows := self._space.rows) is not None:
-            watch(objective, rows, objective(rows), result, np.maximum(np.ptp(rows, axis=0), 1e-300))
+        rows = self._space.rows
+        watch(objective, rows, objective(rows), result, np.maximum(np.ptp(rows, axis=0), 1e-300))
         return result
 
     with (
         patch.object(multistart, "_best_of", best_of_points),
-        patch.object(search, "best_row", best_of_rows),
-        patch.object(search.Search, "best_joint", best_joint),
+        patch.object(finite_search, "best_row", best_of_rows),
+        patch.object(FiniteSearch, "best_joint", best_joint),
     ):
         yield searches

@@ -16,8 +16,9 @@ from gpmi._support.types import Event
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.policies import Policy, State
 from gpmi.search.multistart import best_point
+from gpmi.search.neighbours import best_observed
 from gpmi.search.objective import Objective, SearchResult
-from gpmi.search.screen import SCREEN, best_observed
+from gpmi.search.screen import SCREEN
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]

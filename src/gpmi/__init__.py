@@ -32,7 +32,7 @@ from gpmi.run.loop import maximize, minimize, optimize
 from gpmi.run.result import Result
 from gpmi.space import Choice, Fidelity, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
-from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min
+from gpmi.trials.goal_kinds import AtLeast, AtMost, Match, Max, Min
 from gpmi.trials.plate import Plate, plate
 
 __version__ = "0.2.0"

@@ -13,7 +13,7 @@ pytest.importorskip("sqlalchemy")
 import gpmi
 from gpmi.cli.command import Reading
 from gpmi.cli.studyfile import EXAMPLE, StudyFile, StudyFileError, open_study, read_study, run_study
-from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
 from gpmi.trials.value_bounds import ValueBounds
 
 RIGHT = """\
@@ -100,7 +100,7 @@ def test_the_goals_in_the_example_can_be_switched_on(tmp_path: Path) -> None:
         "width": gpmi.Match(42, within=3),
         "energy": None,
     }
-    assert file.goals == Goals.of(expected)
+    assert file.goals == NamedGoals.of(expected)
     for line in re.findall(r"^# +((?:outputs|pattern) = \{.*)$", EXAMPLE, flags=re.MULTILINE):
         line = line.replace("}", ", seconds = 's', memory = 'm', width = 'w' }")
         line = line if line.startswith("outputs") else f'from = "match"\n{line}'

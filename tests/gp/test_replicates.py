@@ -254,7 +254,9 @@ def test_merging_changes_what_a_policy_sees_by_rounding_only(own: bool, monkeypa
     assert merged.posterior.log_evidence == pytest.approx(every.posterior.log_evidence, rel=1e-8)
     counted = np.arange(300) >= 3
     ours, theirs = promises(merged.posterior, counted), promises(every.posterior, counted)
-    assert ours.made == pytest.approx(theirs.made, rel=1e-6) and ours.kept == pytest.approx(theirs.kept, rel=1e-6)
+    assert ours.promised == pytest.approx(theirs.promised, rel=1e-6) and ours.kept == pytest.approx(
+        theirs.kept, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("policy", [None, GPMI(), Reinvest()])

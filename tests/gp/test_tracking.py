@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Posterior, kernels
 from gpmi.gp import tracking
-from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks, next_row, search_lazily
+from gpmi.gp.lazy_search import lazy_argmax, search_lazily
+from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks, next_row
 from gpmi.policies import Policy, State
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.3)

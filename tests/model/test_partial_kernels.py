@@ -13,11 +13,11 @@ import gpmi
 from gpmi import kernels
 from gpmi._support.types import Observations
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.model.fitting.covariance import template_covariance
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.fit import SAMPLES, fit
 from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.fitting.template_covariance import template_covariance
 from gpmi.model.fitting.unknowns import DEFAULT
 
 TEMPLATES: dict[str, kernels.Kernel] = {

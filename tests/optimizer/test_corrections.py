@@ -13,6 +13,7 @@ from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thom
 from gpmi.analysis.ledger.ledger import SAME
 from gpmi.optimizer.exclusions import AROUND, SOON
 from gpmi.trials import Log, Outcome
+from gpmi.trials.replay import take_over
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 GIVEN = {"kernel": kernels.RBF(0.3), "noise_var": 0.01}
@@ -234,7 +235,7 @@ def test_replaying_into_a_run_that_has_begun_gives_new_numbers() -> None:
     assert [t.status for t in other.trials[2:]] == [t.status for t in opt.trials]
     assert [t.number for t in other.trials] == list(range(7))
     log = Log()
-    log.take_over(other.trials, [opt.space.encode(t.x) for t in other.trials])
+    take_over(log, other.trials, [opt.space.encode(t.x) for t in other.trials])
     assert [t.order for t in log.trials] == [t.order for t in other.trials]
 
 

@@ -19,7 +19,7 @@ from gpmi import EI, GPMI, GPUCB, Explore, LogEI, Optimizer, Thompson, kernels, 
 from gpmi.policies import State
 from gpmi.run import evaluation
 from gpmi.run.stopping import Stagnation
-from gpmi.trials.outcomes import Outcomes
+from gpmi.trials.feasibility import Outcomes
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 ROWS = np.random.default_rng(0).random((60, 2))

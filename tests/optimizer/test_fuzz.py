@@ -56,6 +56,7 @@ from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective
 from gpmi.space import Parameters
 from gpmi.trials import Log, Trial
+from gpmi.trials.replay import take_over
 
 STEPS = 25  # the most that happens in one history
 
@@ -868,7 +869,7 @@ class Histories(RuleBasedStateMachine):
 
     def log_of(self, trials: tuple[Trial, ...]) -> Log:
         log = Log()
-        log.take_over(trials, [self.opt.space.encode(trial.x) for trial in trials])
+        take_over(log, trials, [self.opt.space.encode(trial.x) for trial in trials])
         return log
 
     def model(self, log: Log) -> Model:

@@ -19,8 +19,9 @@ import gpmi
 from gpmi import EHVI, AtLeast, AtMost, LogEI, Match, Max, Measured, Min, Optimizer, SpaceExhausted, kernels
 from gpmi.model.model import objective
 from gpmi.trials import Log
-from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
 from gpmi.trials.outputs import Outputs
+from gpmi.trials.replay import take_over
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 TWO: dict[str, Any] = {"yield": "max", "cost": "min"}
@@ -432,7 +433,7 @@ def test_trials_can_be_replayed_into_a_run_that_has_begun() -> None:
     assert [t.outputs for t in other.trials[2:]] == [t.outputs for t in opt.trials]
     assert [t.outputs_before for t in other.trials[2:]] == [t.outputs_before for t in opt.trials]
     log = Log(goals=other.goals)
-    log.take_over(other.trials, [opt.space.encode(t.x) for t in other.trials])
+    take_over(log, other.trials, [opt.space.encode(t.x) for t in other.trials])
     assert [(t.order, t.outputs, t.unmet) for t in log.trials] == [(t.order, t.outputs, t.unmet) for t in other.trials]
 
 
@@ -823,7 +824,7 @@ def test_a_run_takes_outputs_error_bars_and_missing_outputs(options: dict[str, A
         return Measured(said, {"cost": 0.25}) if x[0] < 0.6 else said
 
     r = gpmi.optimize(g, BOX, goals=TWO, budget=8, seed=0, **options)
-    assert len(r.trials) == 8 and r.goals == Goals.of(TWO)
+    assert len(r.trials) == 8 and r.goals == NamedGoals.of(TWO)
     for trial in r.trials:
         said = measure(trial.x, TWO)
         assert trial.outputs == ({"yield": said["yield"]} if trial.x[0] < 0.3 else said)
@@ -1057,18 +1058,22 @@ def test_a_trial_prints_its_outputs() -> None:
 
 
 def test_the_goals_of_a_run_are_a_dict_in_their_order() -> None:
-    goals = Goals.of({"a": "max", "b": Min(at_most=3), "c": Match(1, within=2), "d": AtLeast(0), "e": None})
+    goals = NamedGoals.of({"a": "max", "b": Min(at_most=3), "c": Match(1, within=2), "d": AtLeast(0), "e": None})
     assert list(goals) == list("abcde") and goals["b"] == Min(3.0) and len(goals) == 5
     assert list(goals.objectives) == ["a", "b", "c"] and list(goals.limits) == ["d"]
-    assert Goals.from_json(goals.to_json()) == goals == pickle.loads(pickle.dumps(goals)) == copy.deepcopy(goals)
+    assert NamedGoals.from_json(goals.to_json()) == goals == pickle.loads(pickle.dumps(goals)) == copy.deepcopy(goals)
     assert str(goals) == "a (max), b (min, at most 3), c (match 1 within 2), d (at least 0), e (watched)"
-    assert (goals.single, Goals.of({"a": "min", "b": AtMost(1)}).single, Goals.of({"c": goals["c"]}).single) == (
+    assert (
+        goals.single,
+        NamedGoals.of({"a": "min", "b": AtMost(1)}).single,
+        NamedGoals.of({"c": goals["c"]}).single,
+    ) == (
         None,
         "a",
         None,
     )
     with pytest.raises(ValueError, match="goals has the output 'a' twice"):
-        Goals.from_json([*goals.to_json(), {"output": "a"}])
+        NamedGoals.from_json([*goals.to_json(), {"output": "a"}])
     assert goals.accepts({"a": 1.0, "b": 3.0, "c": 3.0}) and not goals.accepts({"a": 1.0, "b": 3.1, "c": 3.0})
     assert not goals.accepts({"a": 1.0}) and goals.unmet({"d": 0.0}) == () and goals.unmet({}) == ("d",)
 

@@ -29,7 +29,7 @@ from gpmi import (
 )
 from gpmi.optimizer import selection, suggestion
 from gpmi.policies import Find, Guarded, Mean, PointSearch, Selected
-from gpmi.policies.improvement import log_h
+from gpmi.policies.normal import log_h
 from gpmi.policies.promises import Promises
 
 STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)
@@ -139,18 +139,18 @@ def test_log_h_is_accurate_far_out_and_smooth_at_its_seams() -> None:
 
 
 def test_reinvest_is_its_formula() -> None:
-    """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1/4 + kept) / (1/4 + made) between its floor and 1."""
+    """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1/4 + kept) / (1/4 + promised) between its floor and 1."""
     ei, sd = EI("mean").score(MU, VAR, STATE), np.sqrt(VAR)
 
     def want(k: float, c: float, left: float, t: int) -> np.ndarray:
         return MU + k * np.minimum(np.sqrt(np.log(2 * t**2 / 0.1)) * sd, c * left * ei)
 
     np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), want(1.0, 10.0, 34, 7))
-    failing = replace(STATE, promises=Promises(made=2.25, kept=1.0))
+    failing = replace(STATE, promises=Promises(promised=2.25, kept=1.0))
     np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, failing), want(0.5, 0.3, 34, 7))
-    hopeless = replace(STATE, promises=Promises(made=1e4, kept=0.0))
+    hopeless = replace(STATE, promises=Promises(promised=1e4, kept=0.0))
     np.testing.assert_allclose(Reinvest().score(MU, VAR, hopeless), want(0.1, 10.0, 34, 7))
-    lucky = replace(STATE, promises=Promises(made=1.0, kept=50.0))
+    lucky = replace(STATE, promises=Promises(promised=1.0, kept=50.0))
     np.testing.assert_allclose(Reinvest().score(MU, VAR, lucky), want(1.0, 10.0, 34, 7))
     elsewhere = replace(STATE, alike=0.25)  # a gain serves this query, and a quarter of the 33 after it
     np.testing.assert_allclose(Reinvest().score(MU, VAR, elsewhere), want(1.0, 10.0, 1.0 + 33 / 4, 7))

@@ -46,13 +46,13 @@ def test_promises_are_those_of_sequential_conditioning(seed: int, n: int, sign: 
     got = promises(posterior if sign > 0.0 else posterior.mirrored(), counted)
     mirrored = Posterior.prior(prior.kernel, prior.noise_var, mean=sign * 0.1)
     made, kept = by_hand(mirrored, x, sign * y, counted)
-    assert got.made == pytest.approx(made, rel=1e-6, abs=1e-9)
+    assert got.promised == pytest.approx(made, rel=1e-6, abs=1e-9)
     assert got.kept == pytest.approx(kept, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.slow
 def test_a_right_prior_keeps_its_promises_on_average_whatever_is_queried() -> None:
-    """E[kept - made] = 0 and E[(kept - made)^2] <= E[made], also when the queries depend on what was seen."""
+    """E[kept - promised] = 0 and E[(kept - promised)^2] <= E[promised], whatever is queried."""
     x, k = np.linspace(0.0, 1.0, 12)[:, None], kernels.RBF(lengthscale=0.15)
     prior, root = Posterior.prior(k, 0.01), np.linalg.cholesky(k(x, x) + 1e-10 * np.eye(12))
     excess, made = [], []
@@ -65,8 +65,8 @@ def test_a_right_prior_keeps_its_promises_on_average_whatever_is_queried() -> No
             i = int(np.argmax(mu + np.sqrt(var)))
             posterior = posterior.condition(x[i], f[i] + 0.1 * rng.standard_normal())
         account = promises(posterior, np.ones(15, dtype=bool))
-        excess.append(account.kept - account.made)
-        made.append(account.made)
+        excess.append(account.kept - account.promised)
+        made.append(account.promised)
     assert abs(np.mean(excess)) < 3.5 * np.std(excess) / 20
     assert 0.2 * np.mean(made) < np.mean(np.square(excess)) < 1.1 * np.mean(made)
 
@@ -77,7 +77,7 @@ def test_nothing_is_promised_without_a_past_or_by_exact_repeats() -> None:
     assert promises(prior.condition(np.array([[0.5]]), np.array([1.0])), np.ones(1, dtype=bool)) == NONE
     twice = prior.condition(np.array([[0.5], [0.5]]), np.array([1.0, 1.0]))
     account = promises(twice, np.array([False, True]))
-    assert account.made == pytest.approx(0.0, abs=1e-9) and account.kept == pytest.approx(0.0, abs=1e-9)
+    assert account.promised == pytest.approx(0.0, abs=1e-9) and account.kept == pytest.approx(0.0, abs=1e-9)
 
 
 def test_reinvest_trusts_a_model_less_whose_promises_fail() -> None:
@@ -90,7 +90,7 @@ def test_reinvest_trusts_a_model_less_whose_promises_fail() -> None:
     told = opt.posterior
     assert told is not None
     account = promises(told, np.arange(20) >= 2)
-    assert account.made > 2.0 and account.kept < 0.3 * account.made
+    assert account.promised > 2.0 and account.kept < 0.3 * account.promised
     state = State(t=19, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0, size=60, dim=0, horizon=None)
     assert policy.share(replace(state, promises=account)) < 0.4 < policy.share(state) == 1.0
 

@@ -29,9 +29,10 @@ from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
+from gpmi.gp.lazy_search import RoundingError, contenders
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, PathSampler
-from gpmi.gp.tracking import RoundingError, Tracked, chunks, contenders, first_best
+from gpmi.gp.tracking import Tracked, chunks, first_best
 from gpmi.model.fitting.classifier_prior import fit_classifier
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.descent import DescentPoint
@@ -54,9 +55,10 @@ from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
 from gpmi.search.climb import climb
 from gpmi.search.multistart import best_point, drawn_point
+from gpmi.search.neighbours import best_observed
 from gpmi.search.objective import Objective
-from gpmi.search.screen import best_observed, farthest, screen_of
-from gpmi.search.search import Search
+from gpmi.search.screen import farthest, screen_of
+from gpmi.search.screened_search import ScreenedSearch
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
@@ -122,7 +124,7 @@ def test_scores_that_differ_in_the_last_digits_are_a_tie_and_others_are_not() ->
     assert first_best(np.array([-1e299, 1.0, 1.0 + 1e-14])) == 2
 
 
-@guards("gpmi.gp.tracking.CLOSE", 0.0, 1e-3)
+@guards("gpmi.gp.lazy_search.CLOSE", 0.0, 1e-3)
 def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
     x = np.linspace(0.0, 1.0, 4)[:, None]
     blur = RoundingError.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
@@ -459,12 +461,12 @@ def test_a_query_from_which_nothing_was_to_be_expected_is_not_counted() -> None:
 @guards("gpmi.policies.promises.CERTAIN", 0.0, 0.5, 50.0)
 def test_a_gain_that_is_certain_does_not_outweigh_all_others() -> None:
     certain, likely = promises_of_last(1000.0, 1000.0), promises_of_last(3.0, 3.0)
-    assert 20.0 < certain.made < 30.0
-    assert certain.kept == pytest.approx(certain.made, rel=0.1)
-    assert likely.made > 5.0
+    assert 20.0 < certain.promised < 30.0
+    assert certain.kept == pytest.approx(certain.promised, rel=0.1)
+    assert likely.promised > 5.0
 
 
-@guards("gpmi.policies.improvement.LARGEST_Z", 3.0, 1e160)
+@guards("gpmi.policies.normal.LARGEST_Z", 3.0, 1e160)
 def test_log_ei_is_finite_and_right_however_far_below_the_incumbent_a_point_is() -> None:
     near, far = gpmi.LogEI().score(np.array([-20.0, -1e200]), np.ones(2), State())
     assert near == pytest.approx(stats.norm.logpdf(20.0) - 2.0 * np.log(20.0), abs=0.02)
@@ -560,7 +562,7 @@ def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
     assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
 
 
-@guards("gpmi.search.multistart.MOST_LEVELS", 1, 51)
+@guards("gpmi.search.coordinate_ascent.MOST_LEVELS", 1, 51)
 def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
     space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
     x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
@@ -583,7 +585,7 @@ def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
 
 
 @guards("gpmi.search.multistart.WIDTHS", (), (3e-2,))
-@guards("gpmi.search.screen.NEIGHBOURS", 1, 6)
+@guards("gpmi.search.neighbours.NEIGHBOURS", 1, 6)
 def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
@@ -592,7 +594,7 @@ def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_
     assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
 
 
-@guards("gpmi.search.screen.BEST_OBSERVED", 0, 1)
+@guards("gpmi.search.neighbours.BEST_OBSERVED", 0, 1)
 def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
     tops = np.array([[0.3] * 6, [0.7] * 6])
     posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
@@ -819,8 +821,8 @@ def test_a_value_is_accepted_if_the_model_can_square_it() -> None:
         opt.tell(np.array([0.5]), 1e155)
 
 
-@guards("gpmi.space.parameters._WIDEST", 1e10, 1e160)
-@guards("gpmi.space.parameters._NARROWEST", 1e-10, 1e-170)
+@guards("gpmi.space.fields._WIDEST", 1e10, 1e160)
+@guards("gpmi.space.fields._NARROWEST", 1e-10, 1e-170)
 def test_a_box_is_accepted_if_a_kernel_can_square_its_width() -> None:
     for width in (1e-95, 1e95):
         assert np.square(Parameters.box([(0.0, width)]).span).item() > 0.0
@@ -843,14 +845,14 @@ def test_ranges_follow_from_each_other_through_several_rows() -> None:
     assert space.rows is not None and len(space.rows) == 70  # 4 >= a >= b >= c >= d >= 0
 
 
-@guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
+@guards("gpmi.space.integer._MOST_LEVELS", 10**6, 10**8)
 def test_millions_of_values_of_a_whole_number_are_held_in_memory_and_of_more_a_few_are_tried() -> None:
     assert len(Int(1, 4 * 10**6).levels_to_try(np.array([5.0]))) == 4 * 10**6
     assert len(Int(1, 3 * 10**7).levels_to_try(np.array([5.0]))) < 1000
 
 
-@guards("gpmi.space.parameters.LARGEST", 2**50, 2**56)
-@guards("gpmi.space.parameters._LARGEST_LOG", 10**11, 10**17)
+@guards("gpmi.space.fields.LARGEST", 2**50, 2**56)
+@guards("gpmi.space.integer._LARGEST_LOG", 10**11, 10**17)
 def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None:
     for log, largest in ((False, 2**52), (True, 5 * 10**11)):
         numbers = Int(largest - 3, largest, log=log)
@@ -1043,13 +1045,13 @@ class Asked(NamedTuple):
 def asked_under_noise(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """How many draws were averaged, and around how many points of a front of thirty was looked."""
     found: list[Asked] = []
-    search = Search.best_joint
+    search = ScreenedSearch.best_joint
 
     def noted(self: Any, objective: Any, good: Array, *more: Any) -> Any:
         found.append(Asked(objective.score.size, len(good)))
         return search(self, objective, good, *more)
 
-    monkeypatch.setattr(Search, "best_joint", noted)
+    monkeypatch.setattr(ScreenedSearch, "best_joint", noted)
     goals = {"a": gpmi.Max(at_least=-1.0), "b": gpmi.Max(at_least=-1.0)}
     opt = Optimizer([(0.0, 1.0)], goals=goals, kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
     for x in np.linspace(0.0, 1.0, 30):

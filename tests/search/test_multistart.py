@@ -16,7 +16,8 @@ from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, 
 from gpmi.policies import Policy
 from gpmi.search import multistart
 from gpmi.search.barriers import Barriers
-from gpmi.search.multistart import are_among, best_levels, best_point, drawn_point
+from gpmi.search.coordinate_ascent import _some_levels, best_levels
+from gpmi.search.multistart import are_among, best_point, drawn_point
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.space import Parameters
 
@@ -282,7 +283,7 @@ def test_each_discrete_parameter_is_set_to_its_best_level_in_turn(seed: int) -> 
 @given(st.integers(2, 5000), st.data())
 def test_of_many_levels_the_present_one_its_neighbours_and_some_far_ones_are_tried(k: int, data: st.DataObject) -> None:
     levels, at = np.linspace(-1.0, 1.0, k)[:, None], data.draw(st.integers(0, k - 1))
-    tried = multistart._some_levels(levels, levels[at])
+    tried = _some_levels(levels, levels[at])
     numbers = np.searchsorted(levels[:, 0], tried[:, 0])
     np.testing.assert_array_equal(levels[numbers], tried)
     assert np.all(np.diff(numbers) > 0)
@@ -296,7 +297,7 @@ def test_of_many_levels_the_present_one_its_neighbours_and_some_far_ones_are_tri
 
 def test_all_options_of_a_choice_are_tried_however_many_there_are() -> None:
     levels = np.eye(600)
-    assert multistart._some_levels(levels, levels[3]) is levels
+    assert _some_levels(levels, levels[3]) is levels
 
 
 def test_a_climb_leaves_discrete_coordinates_as_they_are_and_the_reals_in_their_bounds() -> None:

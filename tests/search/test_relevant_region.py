@@ -15,7 +15,7 @@ from sample_objectives import box, chance_in, grid_in, objective, posterior_in
 from gpmi import GPMI, Posterior, Space
 from gpmi.gp.tracking import Tracked
 from gpmi.search.relevant_region import RelevantRegion, confine
-from gpmi.search.search import Search
+from gpmi.search.subspaces import search_of
 
 SQUARE = box((0.0, 1.0), (0.0, 1.0))
 TABLE: Any = Space.of(np.random.default_rng(3).random((80, 2)))
@@ -23,7 +23,7 @@ SEEDS = st.integers(0, 1000)
 
 
 def relevant(space: Space, posterior: Posterior, weight: float, chance: Any = None) -> RelevantRegion:
-    return Search(space, 0, repeats=True).relevant(posterior, posterior, weight, np.random.default_rng(0), chance)
+    return search_of(space, 0, repeats=True).relevant(posterior, posterior, weight, np.random.default_rng(0), chance)
 
 
 @given(SEEDS, st.floats(0.0, 3.0), st.booleans())

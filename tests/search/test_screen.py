@@ -15,15 +15,8 @@ from sample_spaces import SPACES
 from gpmi import Int, Posterior, Real, Space, kernels
 from gpmi._support.sobol import sobol
 from gpmi.search.barriers import Barriers
-from gpmi.search.screen import (
-    SCREEN,
-    best_observed,
-    best_observed_in,
-    farthest,
-    neighbours,
-    screen_of,
-    spread_over,
-)
+from gpmi.search.neighbours import best_observed, best_observed_in, neighbours
+from gpmi.search.screen import SCREEN, farthest, screen_of, spread_over
 from gpmi.space import Parameters
 
 SEEDS = st.integers(0, 1000)

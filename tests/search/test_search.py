@@ -22,6 +22,7 @@ from gpmi.search.joint import JointObjective
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.search.relevant_region import RelevantRegion
 from gpmi.search.search import Search
+from gpmi.search.subspaces import search_of
 
 SQUARE = box((0.0, 1.0), (0.0, 1.0))
 TABLE: Any = Space.of(np.random.default_rng(3).random((80, 2)))
@@ -65,19 +66,19 @@ def test_the_best_row_that_is_not_taken_is_found(policy: Policy, seed: int, numb
     o = score_of(policy, posterior_in(TABLE, seed % 20), TABLE)
     score = o(ROWS)
     score[sorted(numbers)] = -np.inf
-    assert best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers)).number == score.argmax()
+    assert best(search_of(TABLE, 0, repeats=False), o, taken=taken_rows(numbers)).number == score.argmax()
 
 
 def test_all_rows_at_the_point_of_a_trial_are_taken() -> None:
     twice: Any = Space.of(np.array([[0.0], [1.0], [0.0], [2.0], [1.0]]))
     o = score_of(Mean(), posterior_in(twice, 0, 5), twice)
-    numbers = {best(Search(twice, 0, repeats=False), o, taken={0: np.array([x])}).number for x in (0.0, 1.0)}
+    numbers = {best(search_of(twice, 0, repeats=False), o, taken={0: np.array([x])}).number for x in (0.0, 1.0)}
     assert numbers <= {0, 1, 3}
-    assert best(Search(twice, 0, repeats=False), o, taken={5: np.array([0.0]), 9: np.array([1.0])}).number == 3
+    assert best(search_of(twice, 0, repeats=False), o, taken={5: np.array([0.0]), 9: np.array([1.0])}).number == 3
 
 
 def test_a_taken_trial_that_is_given_back_may_be_asked_again() -> None:
-    o, search = score_of(GPMI(), posterior_in(TABLE, 0), TABLE), Search(TABLE, 0, repeats=True)
+    o, search = score_of(GPMI(), posterior_in(TABLE, 0), TABLE), search_of(TABLE, 0, repeats=True)
     first = best(search, o).number
     assert first is not None
     assert best(search, o, taken={0: ROWS[first]}).number != first
@@ -88,7 +89,7 @@ def test_a_taken_trial_that_is_given_back_may_be_asked_again() -> None:
 def test_where_all_rows_are_taken_the_space_is_exhausted(repeats: bool, hint: bool) -> None:
     o, taken = score_of(GPMI(), posterior_in(TABLE, 0), TABLE), taken_rows(set(range(80)))
     with pytest.raises(SpaceExhausted, match="all 80 candidates have been asked") as caught:
-        best(Search(TABLE, 0, repeats=repeats), o, taken=taken)
+        best(search_of(TABLE, 0, repeats=repeats), o, taken=taken)
     assert ("repeats=True allows asking again" in str(caught.value)) == hint
 
 
@@ -97,7 +98,7 @@ def test_unsafe_rows_are_asked_only_if_no_other_is_left(seed: int, numbers: set[
     o = score_of(GPMI(), posterior_in(TABLE, seed % 20), TABLE)
     nothing = np.empty((0, 2))
     barriers = Barriers(nothing, nothing, nothing, lambda z: z[:, 0] > edge)
-    result = best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), barred=barriers)
+    result = best(search_of(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), barred=barriers)
     free = np.array([i not in numbers for i in range(80)])
     safe = free & (ROWS[:, 0] <= edge)
     assert result.number == np.where(safe if safe.any() else free, o(ROWS), -np.inf).argmax()
@@ -110,7 +111,7 @@ def test_a_search_keeps_to_a_region_as_long_as_a_row_is_left_in_it(
     o = score_of(GPMI(), posterior_in(TABLE, seed % 20), TABLE)
     free, held = (np.array([i in chosen for i in range(80)]) for chosen in (set(range(80)) - numbers, inside))
     region = RelevantRegion(o.posterior, 1.0, 0.0, ROWS[0], held)
-    result = best(Search(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), region=region)
+    result = best(search_of(TABLE, 0, repeats=False), o, taken=taken_rows(numbers), region=region)
     assert result.number == np.where(free & held if np.any(free & held) else free, o(ROWS), -np.inf).argmax()
 
 
@@ -119,7 +120,7 @@ def test_a_score_of_several_objectives_is_maximised_over_the_rows_that_are_left(
     outputs = tuple(Ensemble(posterior_in(TABLE, seed % 20 + i)) for i in range(2))
     score = WeightedScore(np.array([1.0, 0.5]), (None, None), 0.5)
     o = JointObjective(outputs, score, EHVI(), State(), chance_in(TABLE, seed % 20) if seed % 2 else None)
-    nothing, search = np.empty((0, 2)), Search(TABLE, 0, repeats=False)
+    nothing, search = np.empty((0, 2)), search_of(TABLE, 0, repeats=False)
     barriers = Barriers(nothing, nothing, nothing, lambda z: z[:, 1] > 0.8)
     result = search.best_joint(o, nothing, taken_rows(numbers), np.random.default_rng(0), barriers)
     free = np.array([i not in numbers for i in range(80)])
@@ -138,7 +139,7 @@ def test_a_search_with_caches_returns_what_a_new_one_does_to_the_last_bit(policy
     prior = Posterior.prior(full.kernel, 1e-4)
     anchor = prior.condition(full.x[:12], full.y[:12])
     other = Posterior.prior(full.kernel, 1e-2).condition(full.x[:16], full.y[:16])
-    search = Search(space, 0, repeats=True)
+    search = search_of(space, 0, repeats=True)
     steps = [
         (anchor, anchor, anchor),
         (anchor, anchor, anchor),
@@ -155,7 +156,7 @@ def test_a_search_with_caches_returns_what_a_new_one_does_to_the_last_bit(policy
     steps += [(other, other, other), (extended, extended, other), (anchor, anchor, anchor)]
     for posterior, told, start in steps:
         o, taken = score_of(policy, posterior, space), {0: posterior.x[0], 1: posterior.x[1]}
-        fresh = best(Search(space, 0, repeats=True), o, told, start, taken)
+        fresh = best(search_of(space, 0, repeats=True), o, told, start, taken)
         assert outcome(best(search, o, told, start, taken)) == outcome(fresh)
 
 
@@ -164,7 +165,7 @@ def test_pending_points_count_as_observed_in_every_search(space: Any) -> None:
     """GP-MI keeps away from a pending point, because the variance there is small."""
     full = posterior_in(space, 1, 10)
     anchor = Posterior.prior(full.kernel, 1e-4).condition(full.x, full.y)
-    search = Search(space, 0, repeats=True)
+    search = search_of(space, 0, repeats=True)
     alone = best(search, score_of(UpperBound(), anchor, space), anchor, anchor)
     extended = anchor.condition(alone.row[None], anchor.mu(alone.row[None]))
     o = score_of(UpperBound(), extended, space)
@@ -172,19 +173,19 @@ def test_pending_points_count_as_observed_in_every_search(space: Any) -> None:
     assert not np.array_equal(alone.row, beside.row)
     z = ROWS if space.rows is not None else grid_in(SQUARE, 41)
     assert beside.score >= o(z).max() - 1e-3
-    assert outcome(beside) == outcome(best(Search(space, 0, repeats=True), o, anchor, anchor))
+    assert outcome(beside) == outcome(best(search_of(space, 0, repeats=True), o, anchor, anchor))
     given_back = best(search, score_of(UpperBound(), anchor, space), anchor, anchor)
     assert outcome(given_back) == outcome(alone)
 
 
 def test_a_region_is_computed_again_only_for_other_values_weights_or_chances() -> None:
     first, second = posterior_in(TABLE, 0), posterior_in(TABLE, 1)
-    search, rng, chance = Search(TABLE, 0, repeats=True), np.random.default_rng(0), chance_in(TABLE, 0)
+    search, rng, chance = search_of(TABLE, 0, repeats=True), np.random.default_rng(0), chance_in(TABLE, 0)
     region = search.relevant(first, first, 1.0, rng, None)
     assert search.relevant(first, first, 1.0, rng, None) is region
     for told, weight, success in ((first, 2.0, None), (first, 1.0, chance), (second, 1.0, None)):
         again = search.relevant(told, told, weight, rng, success)
-        expected = Search(TABLE, 0, repeats=True).relevant(told, told, weight, rng, success)
+        expected = search_of(TABLE, 0, repeats=True).relevant(told, told, weight, rng, success)
         assert again is not region and again.level == expected.level
         np.testing.assert_array_equal(again.rows, expected.rows)
         search.relevant(first, first, 1.0, rng, None)
@@ -197,7 +198,7 @@ def test_moments_are_those_of_the_posterior_or_none_if_there_are_too_many(
     monkeypatch.setattr(Tracked, "fits", staticmethod(lambda n, m: fits))
     full = posterior_in(TABLE, 0)
     anchor = Posterior.prior(full.kernel, 1e-4).condition(full.x[:20], full.y[:20])
-    told, search = anchor.condition(full.x[20:], full.y[20:]), Search(TABLE, 0, repeats=True)
+    told, search = anchor.condition(full.x[20:], full.y[20:]), search_of(TABLE, 0, repeats=True)
     for posterior in (anchor, told):
         moments = search.moments(posterior, anchor)
         assert (moments is not None) == fits
@@ -210,7 +211,7 @@ def test_moments_are_those_of_the_posterior_or_none_if_there_are_too_many(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_on_a_box_a_taken_point_is_not_asked_again_and_no_grid_point_beats_the_answer(seed: int) -> None:
-    o, search = score_of(GPMI(), posterior_in(SQUARE, seed), SQUARE), Search(SQUARE, 0, repeats=True)
+    o, search = score_of(GPMI(), posterior_in(SQUARE, seed), SQUARE), search_of(SQUARE, 0, repeats=True)
     first = best(search, o)
     values = o(grid_in(SQUARE, 61))
     assert first.score >= values.max() - 1e-3 * np.ptp(values)
@@ -225,14 +226,14 @@ def test_on_a_box_the_answer_lies_in_the_region_even_if_only_its_best_point_is_k
         def holds(self, z: np.ndarray) -> np.ndarray:
             return np.abs(z - at).max(axis=1) < 0.001
 
-    result = best(Search(SQUARE, 0, repeats=True), o, region=Speck(posterior, 1.0, 0.0, at))
+    result = best(search_of(SQUARE, 0, repeats=True), o, region=Speck(posterior, 1.0, 0.0, at))
     assert np.abs(result.row - at).max() < 0.001 and result.score >= o(at[None])[0]
 
 
 def test_a_joint_score_on_a_box_is_as_good_as_on_a_grid_and_keeps_to_the_rules() -> None:
     outputs = tuple(Ensemble(posterior_in(SQUARE, i)) for i in range(2))
     o = JointObjective(outputs, WeightedScore(np.array([1.0, 0.5]), (None, None), 0.5), EHVI(), State())
-    search, good, rng = Search(SQUARE, 0, repeats=True), outputs[0].posterior.x[:2], np.random.default_rng(0)
+    search, good, rng = search_of(SQUARE, 0, repeats=True), outputs[0].posterior.x[:2], np.random.default_rng(0)
     first = search.best_joint(o, good, {}, rng)
     values = o(grid_in(SQUARE, 61))
     assert first.score >= values.max() - 1e-3 * np.ptp(values)

@@ -19,7 +19,8 @@ from gpmi.serve.cell_parsing import parse_table
 from gpmi.serve.output_fields import outputs_of
 from gpmi.serve.study_form import goals_of
 from gpmi.storage.errors import Unavailable
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.named_goals import NamedGoals
+from gpmi.trials.value_goal import MAXIMISE
 
 AT = "/study/default"
 EVIL = "<script>alert('x')</script>"
@@ -158,7 +159,7 @@ def test_goals_are_read_as_they_were_typed() -> None:
     assert not goals_of({"goal": "max"}).named
     found = goals_of({"goal": "goals", "output-name-0": "a", "output-kind-0": "most", "output-number-0": "3"} | {
         "output-name-1": "b", "output-kind-1": "max"})  # fmt: skip
-    assert found == Goals.of({"a": gpmi.AtMost(3.0), "b": "max"})
+    assert found == NamedGoals.of({"a": gpmi.AtMost(3.0), "b": "max"})
     with pytest.raises(ValueError, match="what it is for is missing"):
         goals_of({"goal": "goals", "output-name-0": "a", "output-kind-0": "both"})
 
@@ -296,7 +297,7 @@ def test_pasted_columns_are_read_by_order_or_by_name() -> None:
 
 
 def test_only_cells_of_outputs_are_read() -> None:
-    some = outputs_of(Goals.of({"a": "max", "b": "min"}))
+    some = outputs_of(NamedGoals.of({"a": "max", "b": "min"}))
     data = {"y-3-1": "5", "y-3": "6", "y-3-2": "7", "y-03-1": "8", "y-3-01": "9", "y-٣-1": "1", "why-3": "x"}
     assert some.typed_cells(data) == {(3, 1): "5"}
     assert outputs_of(MAXIMISE).typed_cells(data) == {(3, 0): "6"}

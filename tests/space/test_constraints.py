@@ -23,8 +23,9 @@ from gpmi.policies import GPUCB, Mean, State
 from gpmi.search.constrained_climb import climb_inside
 from gpmi.search.initial_design import design_of
 from gpmi.search.multistart import best_point
+from gpmi.search.neighbours import neighbours
 from gpmi.search.objective import Objective
-from gpmi.search.screen import neighbours, screen_of
+from gpmi.search.screen import screen_of
 from gpmi.space.constraints.expressions import parse
 from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.polytope import Polytope

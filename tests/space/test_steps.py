@@ -159,7 +159,7 @@ def test_it_is_the_nearest_of_all_settings(data: st.DataObject) -> None:
     everything = itertools.product(*(np.arange(0.0, 1.0 + 1e-9, step) for step in steps))
     nearest = min((np.sum(((np.array(z) - row) / steps) ** 2), z) for z in everything)
     found = space.settable(row)
-    assert found.found and float(np.sum(((found.row - row) / steps) ** 2)) == pytest.approx(nearest[0], abs=1e-9)
+    assert found.is_possible and float(np.sum(((found.row - row) / steps) ** 2)) == pytest.approx(nearest[0], abs=1e-9)
 
 
 @given(st.floats(-50, 50), st.sampled_from([0.1, 0.5, 2.5, 1e-3]), st.floats(0, 1))

@@ -15,7 +15,7 @@ import gpmi
 from gpmi.policies.front import non_dominated
 from gpmi.trials.dataframe import FRONT, WIDE, front_listing, listing
 from gpmi.trials.goal_summary import along_front, missing_outputs, told_front
-from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
 
 SPACE: dict[str, Any] = {"heat": (0.0, 100.0), "kind": ["a", "b"]}
 GOALS: dict[str, Any] = {
@@ -66,7 +66,7 @@ def test_the_front_of_told_values_is_what_no_trial_dominates(values: list[tuple[
     opt = told(goals, *({"up": a, "down": b, "close": c} for a, b, c in values))
     z = np.array([[a, -b, -abs(c)] for a, b, c in values], dtype=float)
     expected = np.flatnonzero(non_dominated(z))
-    assert [trial.number for trial in told_front(opt.trials, Goals.of(goals), opt.space)] == expected.tolist()
+    assert [trial.number for trial in told_front(opt.trials, NamedGoals.of(goals), opt.space)] == expected.tolist()
 
 
 def test_the_front_has_one_trial_of_each_point_and_only_feasible_acceptable_ones() -> None:

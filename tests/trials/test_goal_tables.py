@@ -18,7 +18,7 @@ from gpmi.exchange import from_frame, read_trials, to_frame, write_trials
 from gpmi.space import Space
 from gpmi.trials.dataframe import COLUMNS, OutputColumns, frame, listing
 from gpmi.trials.files import FIELDS, row_of, text_of, titles_of, trial_of
-from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
 
 SPACE: dict[str, Any] = {"heat": (20.0, 90.0), "kind": ["a", "b"]}
 GOALS: dict[str, Any] = {"yield": "max", "cost": gpmi.Min(at_most=50.0), "purity": gpmi.AtLeast(0.5), "smell": None}
@@ -124,7 +124,7 @@ def test_any_outputs_survive(told: list[dict[str, float]]) -> None:
 
 def test_a_single_row_and_back_is_the_same() -> None:
     opt = played()
-    space, goals = Space.of(SPACE), Goals.of(GOALS)
+    space, goals = Space.of(SPACE), NamedGoals.of(GOALS)
     rows = [json.loads(json.dumps(row_of(trial, space, goals))) for trial in opt.trials]
     assert same([trial_of(row, space, 0, goals) for row in rows], opt.trials)
 
@@ -166,7 +166,7 @@ TRICKY = ("y", "number", "out.y", "out.out.y", "x0", "unmet", "y noise_var", "a"
 @given(st.permutations(TRICKY), st.sets(st.sampled_from(("out.a", "out.label", "x.a", "out.x0", "out.unmet", "b"))))
 def test_columns_have_names_of_their_own_whatever_the_order_of_the_goals(names: list[str], others: set[str]) -> None:
     parameters = ["x0", *sorted(others)]
-    columns, usual = (OutputColumns.of(Goals.of(dict.fromkeys(n, "max")), parameters) for n in (names, TRICKY))
+    columns, usual = (OutputColumns.of(NamedGoals.of(dict.fromkeys(n, "max")), parameters) for n in (names, TRICKY))
     titles = list(columns)
     assert len(set(titles)) == len(titles) == 4 * len(TRICKY) + 1
     assert not {*titles} & {*parameters, "number", "trial", *FIELDS}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpmi import Optimizer
 from gpmi.trials import Log, Outcome
+from gpmi.trials.replay import take_over
 
 X, ROW = np.array([0.5]), np.array([0.5])
 
@@ -70,7 +71,7 @@ def test_a_replayed_trial_keeps_its_times() -> None:
 def test_taking_over_settles_in_the_order_of_the_outcomes() -> None:
     first = a_log()
     second = Log()
-    second.take_over(first.trials, [first.rows[trial.number] for trial in first.trials])
+    take_over(second, first.trials, [first.rows[trial.number] for trial in first.trials])
     assert [second[number].y for number in second.told] == [7.0]
     outcomes = [entry.kind for entry in second.entries if entry.kind != "added"]
     assert outcomes == ["told", "failed"]

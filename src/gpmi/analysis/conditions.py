@@ -17,10 +17,11 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks, moments_in_chunks
 from gpmi.policies import Mean, State
-from gpmi.policies.improvement import log_pdf, pdf
+from gpmi.policies.normal import log_pdf, pdf
 from gpmi.search.multistart import best_point
+from gpmi.search.neighbours import best_observed_in, neighbours
 from gpmi.search.objective import Objective
-from gpmi.search.screen import best_observed_in, neighbours, spread_over
+from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 
 # The factor of all uncertainties where a prior is learned. A point that is chosen for what the model says of it is one

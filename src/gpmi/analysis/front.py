@@ -21,7 +21,8 @@ from gpmi.model.outputs import OutputModel, Prediction, is_exact
 from gpmi.policies.front import non_dominated
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.goals import AtLeast, AtMost, Goals, Limit, Match, Max, Min
+from gpmi.trials.goal_kinds import AtLeast, AtMost, Limit, Match, Max, Min
+from gpmi.trials.goals import Goals
 
 CONFIDENCE = 0.9  # the probability with which a chosen point should meet its conditions, unless the user gives another
 _CONDITION = re.compile(r"\s*(>=|<=|>|<)\s*([-+0-9.eE]+)\s*")

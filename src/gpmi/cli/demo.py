@@ -18,7 +18,7 @@ from gpmi.cli.demo_figure import NEAR, found_after, picture_of_curves, picture_o
 from gpmi.cli.demo_function import HIMMELBLAU
 from gpmi.run import Result, maximize, optimize
 from gpmi.space import Fidelity, Real
-from gpmi.trials.goals import Max, Min
+from gpmi.trials import Max, Min
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from gpmi.cli.common import INTERRUPTED, MISTAKE, NOTHING, existing_name, note, 
 if TYPE_CHECKING:
     from gpmi.cli.studyfile import StudyFile
     from gpmi.run import Result
-    from gpmi.trials.goals import Goals
+    from gpmi.trials import Goals
 
 REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
 

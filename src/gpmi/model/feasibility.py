@@ -11,7 +11,7 @@ from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.model.fitting.classifier_prior import ClassifierPrior, fit_classifier
 from gpmi.model.fitting.data import warped
 from gpmi.model.fitting.schedule import PriorSchedule, fit_size
-from gpmi.trials.outcomes import Outcomes
+from gpmi.trials.feasibility import Outcomes
 
 # The largest number of outcomes that the classifier of failures uses: the latest ones, half of them failures if there
 # are enough. Expectation propagation then takes about a second. Our choice, not tuned.

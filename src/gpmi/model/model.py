@@ -30,7 +30,7 @@ from gpmi.search.objective import Objective
 from gpmi.search.recommendation import best_mean, recommended_row
 from gpmi.space import Space
 from gpmi.trials import Log
-from gpmi.trials.outcomes import Outcomes
+from gpmi.trials.feasibility import Outcomes
 from gpmi.trials.value_bounds import OPEN, ValueBounds
 
 # Once values are merged, merge again after max(16, a quarter of the merged rows) new rows. Then merging costs O(m^2) a
@@ -358,9 +358,8 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     size, dim = model.setting.space.extent
     observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
     if model.outcomes is not None and told.n:
-        feasible, proven = model.outcomes.feasible, model.proven
-        if log.fidelity is not None:  # a trial has several values, or none
-            feasible = np.array([log[number].feasible for number in log.observed_numbers])
+        feasible = np.array([log[number].feasible for number in log.observed_numbers])  # a trial may have several
+        proven = model.proven
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
     risk = Risk() if model.outcomes is None else risk_now(log, horizon)

@@ -13,7 +13,8 @@ from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.trials import Log
-from gpmi.trials.goals import AtMost, Goal, Goals, Match, Min
+from gpmi.trials.goal_kinds import AtMost, Goal, Match, Min
+from gpmi.trials.goals import Goals
 
 EXACT = 1e-3  # prior sd: a told value that is more certain counts as exact. Our choice
 
@@ -84,12 +85,12 @@ class OutputModels:
 
     def all(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all outputs with at least one value."""
-        found = ((name, self.of(name, log)) for name in self._goals)
-        return {name: output for name, output in found if output.numbers}
+        models = ((name, self.of(name, log)) for name in self._goals)
+        return {name: output for name, output in models if output.numbers}
 
     def last(self) -> dict[str, Model | None]:
         """Return the models that were used last."""
-        return {name: one.model for name, one in self._last.items()}
+        return {name: output.model for name, output in self._last.items()}
 
     def objectives(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all objectives; before the first value of an objective, its prior."""

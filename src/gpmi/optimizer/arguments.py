@@ -16,17 +16,21 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.model.outputs import orientation_of
-from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.defaults import Defaults, default_n_init, has_bound
 from gpmi.optimizer.earlier import EarlierStudies
 from gpmi.optimizer.levels import level_column
-from gpmi.optimizer.suggestion import default_n_init, prior_mean, starting_points, starts_of
+from gpmi.optimizer.prior_mean import prior_mean
+from gpmi.optimizer.starting_points import starting_points, starts_of
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised
 from gpmi.policies.policy import checked_policy
 from gpmi.space import Space
-from gpmi.trials.goals import Goals, ValueGoal
+from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
+from gpmi.trials.output_bounds import checked_bounds
 from gpmi.trials.units import Units, checked_units
-from gpmi.trials.value_bounds import OPEN, ValueBounds, checked_bounds
+from gpmi.trials.value_bounds import OPEN, ValueBounds
+from gpmi.trials.value_goal import ValueGoal
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,7 @@ class Arguments:
     n_init: int
     earlier: EarlierStudies
     start: tuple[tuple[Point, Array], ...]  # the points to ask first, with their coordinates
+    orientation: Orientation  # how y is turned into the model's y, where larger is better
     setting: ModelSetting  # of the model of a single score
     levels: LevelColumn | None  # where the level of the fidelity is, if it has levels
     kernels: Mapping[str, Any]  # by output; None is learned, and so is what is missing
@@ -108,8 +113,7 @@ class Arguments:
         usual = default_n_init(space, priors, budget, len(studies.best), short=defaults.short_design)
         n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         orientation = Orientation(goals.direction)
-        trend = orientation.trend(prior_mean(mean, space))
-        oriented = orientation.bounds(bounds.get(single, OPEN))
+        trend, oriented = orientation.trend(prior_mean(mean, space)), orientation.bounds(bounds.get(single, OPEN))
         arguments = Arguments(
             space=space,
             goals=goals,
@@ -123,6 +127,7 @@ class Arguments:
             n_init=n_init,
             earlier=studies,
             start=(),
+            orientation=orientation,
             setting=ModelSetting(space, priors, seed, trend, bounds=oriented),
             levels=levels,
             kernels=kernels,
@@ -133,11 +138,6 @@ class Arguments:
         for name in goals.named:
             arguments.output_setting(name)  # refuses what is not allowed
         return replace(arguments, start=(*starting_points(x0, space), *starts_of(studies.best, space, n_init)))
-
-    @property
-    def orientation(self) -> Orientation:
-        """How y is turned into the model's y, where larger is better."""
-        return Orientation(self.goals.direction)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -187,7 +187,7 @@ def goals_of(goals: Any, goal: str, space: Space) -> Goals:
     checks.checked_goal(goal)
     if goals is None:
         return ValueGoal.to(goal)
-    outputs = Goals.of(goals)
+    outputs = NamedGoals.of(goals)
     if goal != "max":
         raise ValueError(f"goal is {goal!r}, but goals names the outputs; leave out goal, and say it in goals")
     for name in space.names or ():

@@ -97,17 +97,17 @@ class Distance:
         gaps = [(max(a, self.lo), min(b, self.hi)) for a, b in zip(first, last, strict=True)]
         return [(a, max(a, b)) for a, b in gaps if a <= b + _ROUNDING * self.least and a <= self.hi]
 
-    def allowed(self, value: float, taken: Sequence[float], more: int) -> Iterator[float]:
+    def allowed(self, value: float, taken: Sequence[float], others: int) -> Iterator[float]:
         """Yield the values that leave room for `more` others, the nearest to a value first."""
         if self.values is not None:
             tried = [v for v in self.values.tolist() if all(abs(v - t) >= self.least for t in taken)]
         else:
             tried = [value] if any(a <= value <= b for a, b in self._gaps(taken)) else []
             for a, b in self._gaps(taken):
-                steps = range(min(math.floor((b - a) / self.least + _ROUNDING), more) + 1)
+                steps = range(min(math.floor((b - a) / self.least + _ROUNDING), others) + 1)
                 tried += [min(a + k * self.least, b) for k in steps] + [max(b - k * self.least, a) for k in steps]
         for v in sorted(dict.fromkeys(tried), key=lambda v: (abs(v - value), v)):
-            if self.capacity([*taken, v]) >= more:
+            if self.capacity([*taken, v]) >= others:
                 yield v
 
     def text(self) -> str:
@@ -126,10 +126,8 @@ class BatchRule:
     apart: tuple[Distance, ...]
 
     @staticmethod
-    def of(space: Space, n: int | None, fixed: Any, same: Any, apart: Any) -> BatchRule | None:
-        """Return the rule of a batch; None if there is none. Raise if it cannot hold."""
-        if same is None and apart is None:
-            return None
+    def of(space: Space, n: int | None, fixed: Any, same: Any, apart: Any) -> BatchRule:
+        """Return the rule of a batch. Raise if it cannot hold."""
         if n is None:
             raise ValueError(
                 "same and apart are about the points of a batch; give n, as in ask(8, same=['temperature'])"
@@ -140,14 +138,14 @@ class BatchRule:
         if apart is not None and not isinstance(apart, Mapping):
             raise TypeError(f"apart is {checks.shown(apart)}; give a dict of distances, as in {{'temperature': 5}}")
         distances = tuple(Distance.of(space, key, least) for key, least in (apart or {}).items())
-        for one in distances:
-            if one.key in names or one.key in (fixed or {}):
-                where = "same" if one.key in names else "fixed"
-                raise ValueError(f"apart names {one.key!r}, which is also in {where}; leave it out of one of them")
-            if (most := one.capacity([])) < n:
+        for distance in distances:
+            if distance.key in names or distance.key in (fixed or {}):
+                where = "same" if distance.key in names else "fixed"
+                raise ValueError(f"apart names {distance.key!r}, which is also in {where}; leave it out of one of them")
+            if (most := distance.capacity([])) < n:
                 raise ValueError(
                     f"apart is {checks.shown(dict(apart or {}))}, but n is {n}: only {most} points fit, since "
-                    f"{one.text()}; ask for at most {most}, or give a smaller distance"
+                    f"{distance.text()}; ask for at most {most}, or give a smaller distance"
                 )
         return BatchRule(space, n, dict(fixed or {}), names, distances)
 
@@ -162,34 +160,40 @@ class BatchRule:
     def moved(self, x: Point, points: Sequence[Point]) -> dict[Any, Any] | None:
         """Return coordinates to fix so that a point keeps its distances; None if it does already."""
         moved: dict[Any, Any] = {}
-        for one in self.apart:
-            taken = [float(p[one.key]) for p in points]
-            value = float(x[one.key])
-            for v in self._possible(one, value, taken, self.n - len(points) - 1, moved, points):
+        for distance in self.apart:
+            taken = [float(p[distance.key]) for p in points]
+            value = float(x[distance.key])
+            for v in self._possible(distance, value, taken, self.n - len(points) - 1, moved, points):
                 if v != value or moved:
-                    moved[one.key] = v
+                    moved[distance.key] = v
                 break
             else:
                 raise ValueError(
-                    f"apart names {one.key!r}, but only {len(points)} of {self.n} points were found that keep the "
+                    f"apart names {distance.key!r}, but only {len(points)} of {self.n} points were found that keep the "
                     f"distance and the constraints; ask for fewer, or give a smaller distance"
                 )
         return moved or None
 
     def _possible(
-        self, one: Distance, value: float, taken: Sequence[float], more: int, moved: Mapping[Any, Any], points: Any
+        self,
+        distance: Distance,
+        value: float,
+        taken: Sequence[float],
+        others: int,
+        moved: Mapping[Any, Any],
+        points: Any,
     ) -> Iterator[Any]:
         """Yield the values of a coordinate that the space allows, the nearest first."""
         before = self.next_fixed(points)
-        for k, v in enumerate(one.allowed(value, taken, more)):
+        for k, v in enumerate(distance.allowed(value, taken, others)):
             if k >= _TRIED:
                 return
             if v == value and not moved:
                 yield value
                 continue
-            exact = _own_value(self.space, one.key, v)
+            exact = _own_value(self.space, distance.key, v)
             try:
-                self.space.with_fixed({**before, **moved, one.key: exact})
+                self.space.with_fixed({**before, **moved, distance.key: exact})
             except ValueError:
                 continue
             yield exact
@@ -201,9 +205,8 @@ class BatchRule:
 
     def whole_point(self, x: Point) -> dict[Any, Any]:
         """Return all coordinates of a point, to be fixed."""
-        fidelity = self.space.fidelity
         pairs = x.items() if self.space.names else enumerate(np.asarray(x).tolist())
-        return {key: value for key, value in pairs if fidelity is None or key != fidelity.name}
+        return {key: value for key, value in pairs if key not in self.space.target_values}
 
 
 def _at_least(value: float, way: float) -> float:
@@ -234,12 +237,12 @@ class Batch:
 
     def _next(self, subspace: Subspace) -> tuple[Subspace, Suggestion]:
         """Return the next suggestion, and the part of the space with what is fixed for it."""
-        points, found = self._points(), self._compute(subspace)
-        if (moved := self._rule.moved(found.x, points)) is not None:
+        points, suggestion = self._points(), self._compute(subspace)
+        if (moved := self._rule.moved(suggestion.x, points)) is not None:
             subspace = self._with_fixed({**(subspace.fixed or {}), **moved})
-            found = self._compute(subspace)
-        if not self._rule.repeats(found.x, points):
-            return subspace, found
+            suggestion = self._compute(subspace)
+        if not self._rule.repeats(suggestion.x, points):
+            return subspace, suggestion
         whole = self._with_fixed(self._rule.whole_point(self._another(points, subspace)))
         return whole, self._compute(whole)
 
@@ -249,9 +252,9 @@ class Batch:
         Raise SpaceExhausted if there is none.
         """
         with suppress(SpaceExhausted):
-            found = self._compute(subspace, new=True).x
-            if not self._rule.repeats(found, points):
-                return found
+            point = self._compute(subspace, new=True).x
+            if not self._rule.repeats(point, points):
+                return point
         for row in design_of(subspace.space, self._seed, 2 * len(points) + 1):
             x = subspace.space.decode(row)
             if not self._rule.repeats(x, points):
@@ -268,11 +271,11 @@ def _checked_same(space: Space, same: Any, fixed: Mapping[Any, Any]) -> tuple[st
         raise TypeError(f"same is {checks.shown(same)}; give a list of parameters, as in ['temperature']")
     names = tuple(dict.fromkeys(listed))
     numbers = {_number_of(space, key, "same") for key in names}
-    known = numbers | {_number_of(space, key, "fixed") for key in fixed}
+    shared = numbers | {_number_of(space, key, "fixed") for key in fixed}
     if isinstance(space, Parameters):
         for j in numbers:
             for condition in space.layout.conditions[j]:
-                if condition.parent not in known:
+                if condition.parent not in shared:
                     name, parent = space.layout.labels[j], space.layout.labels[condition.parent]
                     raise ValueError(f"same names {name!r}, which depends on {parent!r}; name that as well")
     return names

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model
-from gpmi.policies.improvement import log_h
+from gpmi.policies.normal import log_h
 from gpmi.policies.policy import TINY
 from gpmi.search.objective import Objective
 from gpmi.space import Space
@@ -22,8 +22,6 @@ def with_best_here(objective: Objective, model: Model, space: Space) -> Objectiv
 
     A value told under other coordinates is out of reach now.
     """
-    if not space.fixed_coordinates:
-        return objective
     row = model.best_in(space)[None]
 
     def here(part: Objective, told: Posterior) -> Objective:

@@ -12,6 +12,7 @@ from gpmi._support import checks
 from gpmi._support.types import Array
 from gpmi.model.model import Model
 from gpmi.model.outputs import OutputModel, objective_values
+from gpmi.optimizer.duplicates import is_near
 from gpmi.space import Parameters, Space
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.goals import Goals
@@ -27,8 +28,8 @@ CURVES = 7  # stream id of these draws
 def rivals_of(log: Log, part: Space) -> Array:
     """Return the points that reached the target, (m, d), moved to the fixed coordinates of a part of the space."""
     rows = [log.row(number) for number in log.reached if log[number].feasible]
-    found = np.array(rows).reshape(len(rows), part.dim)
-    return part.move_to_fixed(found) if isinstance(part, Parameters) and len(rows) else found
+    points = np.array(rows).reshape(len(rows), part.dim)
+    return part.move_to_fixed(points) if isinstance(part, Parameters) and len(rows) else points
 
 
 def probability_to_win(model: Model, row: Array, rivals: Array) -> float:
@@ -62,21 +63,28 @@ def probability_to_join_front(
         (mu,), (var,) = posterior(row[None])
         front.append(objective_values(goal, posterior.mu(rivals)))
         drawn.append(objective_values(goal, float(mu) + math.sqrt(var) * rng.standard_normal(DRAWS)))
-    known, values = np.stack(front, axis=1), np.stack(drawn, axis=1)  # (m, k), (DRAWS, k)
-    beaten = np.all(known[None] >= values[:, None], axis=2).any(axis=1)
+    means, values = np.stack(front, axis=1), np.stack(drawn, axis=1)  # (m, k), (DRAWS, k)
+    beaten = np.all(means[None] >= values[:, None], axis=2).any(axis=1)
     stated = np.array([-np.inf if goal.reference is None else goal.reference for goal in goals.objectives.values()])
     return float(np.mean(~beaten & np.all(values > stated, axis=1)))
 
 
-def is_at_rung(trial: Trial, log: Log) -> bool:
-    """Whether the last value of a curve has entered the model, so that there is something new to judge."""
-    return log.enters(trial, len(trial.curve) - 1)
+def may_stop(trial: Trial, log: Log, space: Space) -> bool:
+    """Whether the last value of a curve may end its trial: the value has entered the model, so there is news to judge.
+
+    Not if the user fixed the last step of the trial. Nor if a trial was stopped at the same point, and the policy still
+    wants to know: another stop would teach nothing.
+    """
+    row = log.row(trial.number)
+    if not log.enters(trial, len(trial.curve) - 1) or not log.exactness.is_target(row):
+        return False
+    return not is_near(row, space, [log.rows[number] for number in log.stopped if number != trial.number])
 
 
 def checked_step(log: Log, trial: Trial | int, step: Any) -> int:
     """Validate a step of a trial: a whole number within the fidelity of the space, which has steps."""
-    if log.fidelity is None or not log.fidelity.fidelity.has_steps:
-        raise ValueError('the space has no steps to report; give it a fidelity such as "epoch": gpmi.Fidelity(1, 52)')
+    log.exactness.check_steps()
+    assert log.fidelity is not None
     fidelity, name = log.fidelity.fidelity, log.fidelity.name
     number = checks.whole("step", step, 1)
     last = log.last_step(trial)

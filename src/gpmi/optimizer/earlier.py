@@ -16,7 +16,8 @@ from gpmi.model.outputs import orientation_of
 from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
 from gpmi.optimizer.suggestion import APART
 from gpmi.space import Space
-from gpmi.trials.goals import Goals, Match
+from gpmi.trials.goal_kinds import Match
+from gpmi.trials.goals import Goals
 from gpmi.trials.sources import EarlierStudy, sources_of
 
 
@@ -46,9 +47,9 @@ class EarlierStudies:
             )
         if noise == "student":
             raise ValueError("noise is 'student', but earlier= needs normal noise; leave out one of them")
-        if (found := self._space.fidelity) is not None:
+        for name in self._space.target_values:
             raise ValueError(
-                f"the space has the fidelity {found.name!r}, which earlier= does not support; leave out one of them"
+                f"the space has the fidelity {name!r}, which earlier= does not support; leave out one of them"
             )
 
     def rows(self, output: str) -> SourceRows | None:
@@ -68,22 +69,24 @@ class EarlierStudies:
         A target has none: a study may have other units.
         """
         aimed = [output for output in self._outputs if not isinstance(self._goals[output], Match)]
-        known = [self._of(output) for output in aimed] if self.studies else []
-        rows = [row for one in known for row in one.best]
+        sources = [self._of(output) for output in aimed] if self.studies else []
+        rows = [row for source in sources for row in source.best]
         unit = (np.array(rows).reshape(-1, self._space.dim) - self._space.lo) / self._space.span
         return [rows[i] for i in far_apart(unit, np.arange(len(unit)), APART)]
 
     @property
     def events(self) -> list[Event]:
         """What was left out, and why."""
-        skipped = [one.event for one in self.studies if one.event is not None]
+        skipped = [study.event for study in self.studies if study.event is not None]
         return [*skipped, *(event for output in self._outputs if self.studies for event in self._of(output).events)]
 
     def summaries(self, models: Mapping[str, Model | None]) -> tuple[SourceSummary, ...]:
         """Return what the models of the outputs make of each study, by the output if there are several."""
-        found: list[SourceSummary] = []
+        listed: list[SourceSummary] = []
         for output in self._outputs if self.studies else ():
-            own = summaries(self.studies, output, models.get(output))
+            of_output = summaries(self.studies, output, models.get(output))
             several = len(self._outputs) > 1
-            found += [one._replace(name=f"{one.name} ({output})") if several else one for one in own]
-        return tuple(found)
+            listed += [
+                summary._replace(name=f"{summary.name} ({output})") if several else summary for summary in of_output
+            ]
+        return tuple(listed)

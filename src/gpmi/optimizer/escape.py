@@ -89,17 +89,19 @@ def taught_nothing(log: Log, space: Space, orientation: Orientation, noise_var: 
         return told
     by_policy = np.array([t.origin == "policy" for t in trials])
     # The policy's values are near the best one, so the median of the others counts; that of all values if it is lower.
-    scale = float(y.max() - min(np.median(y[some]) for some in (told & ~by_policy, told) if some.any()))
+    scale = float(y.max() - min(np.median(y[which]) for which in (told & ~by_policy, told) if which.any()))
     noise_sd = np.sqrt([0.0 if noise_var is None else noise_var / t.repeats + t.noise_var for t in trials])
     little, gain = np.maximum(LITTLE * scale, BELOW_NOISE * noise_sd), np.maximum(GAIN * scale, LUCK * noise_sd)
     near = np.inf if noise_var is None else NEAR_BEST * scale + gain
     best = np.concatenate([[-np.inf], np.maximum.accumulate(y)[:-1]])  # before each trial
     means, deviations = (_predicted(trials, *names) for names in (("mu", UNBOUNDED_MU), ("sd", UNBOUNDED_SD)))
-    mu = np.array([-np.inf if one is None else orientation.value(one) for one in means])
-    known = (np.array([np.inf if one is None else one for one in deviations]) <= little) & (mu >= best - near)
+    mu = np.array([-np.inf if predicted is None else orientation.value(predicted) for predicted in means])
+    was_known = (np.array([np.inf if predicted is None else predicted for predicted in deviations]) <= little) & (
+        mu >= best - near
+    )
     as_good = told & (y >= best - GAIN * scale)  # on a plateau: accuracies are often equal
     asked = by_policy & np.array([t.status in ("pending", "told") for t in trials])
-    result: Mask = asked & (known | as_good) & (y <= best + gain)
+    result: Mask = asked & (was_known | as_good) & (y <= best + gain)
     return result
 
 

@@ -39,14 +39,14 @@ IGNORED = Event("levels ignored", "the target is predicted better without the ot
 
 def level_column(space: Space, kernel: Any = None) -> LevelColumn | None:
     """Return where the level of a space is; None if it has none. Refuse a kernel, since levels have their own."""
-    found = space.fidelity
-    if found is None or found.fidelity.has_steps:
+    fidelity = space.fidelity
+    if fidelity is None or fidelity.fidelity.has_steps:
         return None
     if kernel is not None:
         raise ValueError(
-            f"kernel is {kernel!r}, but {found.name} has levels, whose kernel is learned; leave out kernel"
+            f"kernel is {kernel!r}, but {fidelity.name} has levels, whose kernel is learned; leave out kernel"
         )
-    return LevelColumn(found.column, found.fidelity.count)
+    return LevelColumn(fidelity.column, fidelity.fidelity.count)
 
 
 def trust(log: Log) -> float:
@@ -93,22 +93,22 @@ def gain_of_outputs(
 ) -> float | None:
     """Return what `RivalModel.gain` does for several objectives: the sum over those that the outcome has."""
     gains = []
-    for name, own in alone.items():
-        if name in outcome.outputs and len(own.numbers) >= 2:
-            y, noise = own.orientation.value(outcome.outputs[name]), outcome.output_noise_var.get(name, 0.0)
-            both = (_log_density(one.model, row, y, noise) for one in (joint[name], own))
+    for name, rival in alone.items():
+        if name in outcome.outputs and len(rival.numbers) >= 2:
+            y, noise = rival.orientation.value(outcome.outputs[name]), outcome.output_noise_var.get(name, 0.0)
+            both = (_log_density(output.model, row, y, noise) for output in (joint[name], rival))
             gains.append(next(both) - next(both))
     return sum(gains) if gains else None
 
 
-def _log_density(model: Model, row: Array, y: float, own: float) -> float:
+def _log_density(model: Model, row: Array, y: float, noise_var: float) -> float:
     """Return log p(y) at a row (d,) by a model; y is oriented and has the noise variance `own` beside the common one.
 
     O(n^2). Without noise a model may be certain: the variance is at least 1e-12 of the prior's.
     """
     (mu,), (var,) = model.posterior(row[None])
     z, slope = float(model.warp(np.array([y]))[0]), float(model.warp.log_slope(np.array([y]))[0])
-    total = float(var) + model.posterior.noise_var + own * math.exp(2.0 * slope)
+    total = float(var) + model.posterior.noise_var + noise_var * math.exp(2.0 * slope)
     total = max(total, 1e-12 * float(model.posterior.kernel.diagonal(row[None])[0]), 1e-300)
     return slope - 0.5 * (math.log(2.0 * math.pi * total) + (z - float(mu)) ** 2 / total)
 
@@ -119,35 +119,35 @@ def from_level_design(subspace: Subspace, space: Space, log: Log, n_init: int) -
     It has n_init points at the lowest level, then the first of them at each higher level; if the user has fixed the
     level, n_init points there. It is never complete before the first value of every objective.
     """
-    found = space.fidelity
-    assert found is not None
+    fidelity = space.fidelity
+    assert fidelity is not None
     blind = not log.told or bool(log.unmeasured)
     if not blind and log.unchosen < len(log):
         return None
-    by_level: dict[int, list[int]] = {i: [] for i in range(found.fidelity.count)}
+    by_level: dict[int, list[int]] = {i: [] for i in range(fidelity.fidelity.count)}
     for number, row in log.rows.items():
-        by_level[round(float(row[found.column]))].append(number)
-    if found.name in (subspace.fixed or {}):
+        by_level[round(float(row[fidelity.column]))].append(number)
+    if fidelity.name in (subspace.fixed or {}):
         return None if not blind and len(log) >= n_init else _new_point(subspace, space, log, 0)
     if len(by_level[0]) < n_init and len(log.reached) < n_init:
         return _new_point(subspace, space, log, 0)
-    for level in range(1, found.fidelity.count):
+    for level in range(1, fidelity.fidelity.count):
         if len(by_level[level]) < min(FIRST, n_init):
-            at = _next_row(subspace, log, found, level, by_level)
+            at = _next_row(subspace, log, fidelity, level, by_level)
             return _new_point(subspace, space, log, level) if at is None else Suggestion(space.decode(at), "design")
     return _new_point(subspace, space, log, 0) if blind else None
 
 
 def _new_point(subspace: Subspace, space: Space, log: Log, level: int) -> Suggestion | None:
     """Return the next point of the design that has no trial at any level and was not rejected, at a level."""
-    found = space.fidelity
-    assert found is not None
+    fidelity = space.fidelity
+    assert fidelity is not None
     rows = [*map(np.frombuffer, log.asked_places), *(log.row(number) for number in log.rejected)]
-    taken = dict.fromkeys((found.at(row, found.fidelity.target).tobytes() for row in rows), 1)
+    taken = dict.fromkeys((fidelity.at(row, fidelity.fidelity.target).tobytes() for row in rows), 1)
     x = subspace.design.first_free(taken, around_rejected(subspace.space, log))
     if x is None:
         return None
-    lower = _at(x, found, level)
+    lower = _at(x, fidelity, level)
     return Suggestion(lower if is_allowed(space, lower) else x, "design")
 
 
@@ -161,15 +161,15 @@ def is_allowed(space: Space, x: Point) -> bool:
 
 
 def _next_row(
-    subspace: Subspace, log: Log, found: FidelityColumn, level: int, by_level: dict[int, list[int]]
+    subspace: Subspace, log: Log, fidelity: FidelityColumn, level: int, by_level: dict[int, list[int]]
 ) -> Array | None:
     """Return the first point of the subspace that was measured at the level below and not at this one."""
-    label, target = found.fidelity.labels[level], found.fidelity.target
+    label, target = fidelity.fidelity.labels[level], fidelity.fidelity.target
     here = {log.rows[number].tobytes() for number in by_level[level]}
     here |= {log.row(number).tobytes() for number in log.rejected}
     below = [log.rows[number] for number in by_level[level - 1] if log[number].status in ("told", "pending")]
-    inside = (row for row in below if subspace.space.contains(found.at(row, target)))
-    return next((row for row in (found.at(row, label) for row in inside) if row.tobytes() not in here), None)
+    inside = (row for row in below if subspace.space.contains(fidelity.at(row, target)))
+    return next((row for row in (fidelity.at(row, label) for row in inside) if row.tobytes() not in here), None)
 
 
 def _at(x: Point, fidelity: FidelityColumn, level: int) -> Point:
@@ -212,11 +212,11 @@ def choose_level(row: Array, posteriors: Sequence[Posterior], log: Log, space: S
 def _lowered(posterior: Posterior, rows: Array) -> Array:
     """Return the share of the variance at the last of the rows (L, d) that a value at each of them removes, (L,)."""
     covariance = posterior.covariance(rows)
-    own = covariance[-1, -1]
-    if not own > 0.0:
+    var = covariance[-1, -1]
+    if not var > 0.0:
         return np.zeros(len(rows))
-    noise = posterior.noise_var + 1e-12 * own
-    lowered: Array = covariance[-1] ** 2 / (covariance.diagonal() + noise) / own
+    noise = posterior.noise_var + 1e-12 * var
+    lowered: Array = covariance[-1] ** 2 / (covariance.diagonal() + noise) / var
     return lowered
 
 

@@ -61,8 +61,8 @@ def from_objectives(
     stream = (seed, len(log.told), len(log.failed) + len(log.pending), JOINT)
     rng = np.random.default_rng(stream)
     draws = DRAWS if isinstance(policy, EHVI) else 0
-    known = known_of(models, goals, log, space, rng, draws)
-    works = feasible_points(known.x, log, chance, known.told)
+    knowledge = known_of(models, goals, log, space, rng, draws)
+    works = feasible_points(knowledge.x, log, chance, knowledge.told)
     risk = risk_now(log, horizon)
     size, dim = space.extent
     t = int(log.chosen([*log.told, *log.pending, *log.failed]).sum()) + 1
@@ -75,28 +75,28 @@ def from_objectives(
         log_enough=risk.log_enough,
     )
     posteriors = [(goal, models[name].model.posterior) for name, goal in goals.objectives.items()]
-    means = np.stack([objective_values(goal, posterior.mu(known.x)) for goal, posterior in posteriors], axis=1)
+    means = np.stack([objective_values(goal, posterior.mu(knowledge.x)) for goal, posterior in posteriors], axis=1)
     prior = np.array([objective_values(goal, np.array(posterior.mean)) for goal, posterior in posteriors])
-    reference, is_wide = reference_of(goals, means, works, known, log, prior)
+    reference, is_wide = reference_of(goals, means, works, knowledge, log, prior)
     names, signs = tuple(goals.objectives), tuple(signs_of(goals))
     standing = Standing(
-        known.values, known.y, works, reference, targets_of(goals), state, stream, names=names, signs=signs
+        knowledge.values, knowledge.y, works, reference, targets_of(goals), state, stream, names=names, signs=signs
     )
     score = policy.joint_score(standing)
     state = replace(state, best_mean=policy.level(standing))
-    objective = JointObjective(known.outputs, score, policy, state, chance)
-    good = _around(known, works, reference, space)
+    objective = JointObjective(knowledge.outputs, score, policy, state, chance)
+    good = _around(knowledge, works, reference, space)
     barred = around_rejected(space, log) if space.rows is None else None
     barred = and_unsafe(chance, space, barred, LOG_SAFE if risk.used_up else None)
     search, apart = subspace.search, _apart(space, log, barred)
     try:
-        found = search.best_joint(objective, good, _taken(log, space, models, repeats), rng, apart)
+        result = search.best_joint(objective, good, _taken(log, space, models, repeats), rng, apart)
     except SpaceExhausted:
         if not repeats:
             raise
-        found = search.best_joint(objective, good, _never_again(log, space), rng, apart)
+        result = search.best_joint(objective, good, _never_again(log, space), rng, apart)
     fields = {"policy_notes": FrozenPoint({WIDE: 1.0})} if is_wide else {}
-    return Suggestion(space.decode(found.row), "policy", fields, (*_events(models), *found.events))
+    return Suggestion(space.decode(result.row), "policy", fields, (*_events(models), *result.events))
 
 
 def known_of(
@@ -123,7 +123,7 @@ def known_of(
         for (_, posterior), drawn in zip(objectives, y, strict=True):
             start = Posterior.prior(posterior.kernel, 0.0, posterior.mean, posterior.trend)
             ensembles = (*ensembles, Ensemble(start.condition(x, drawn[0]), drawn))
-    values = [objective_values(goal, own) for (goal, _), own in zip(objectives, y, strict=True)]
+    values = [objective_values(goal, drawn_values) for (goal, _), drawn_values in zip(objectives, y, strict=True)]
     return Known(x, ensembles, np.stack(y, axis=2), np.stack(values, axis=2), len(rows))
 
 
@@ -154,7 +154,9 @@ def feasible_points(x: Array, log: Log, chance: SuccessProbability | None, told:
     return works
 
 
-def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Log, prior: Array) -> tuple[Array, bool]:
+def reference_of(
+    goals: Goals, values: Array, works: Mask, knowledge: Known, log: Log, prior: Array
+) -> tuple[Array, bool]:
     """Return the reference (k,), and whether it is wide: what was stated, and an inferred value where nothing was.
 
     `values` (n, k) are the objectives at the points told and pending, and `works` (n,) says which of them count. If
@@ -165,7 +167,7 @@ def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Lo
         return stated, False
     if len(values) == 0:
         return np.where(np.isnan(stated), prior, stated), True
-    places = {row.tobytes(): i for i, row in enumerate(known.x)}
+    places = {row.tobytes(): i for i, row in enumerate(knowledge.x)}
     asked = [log[number] for number in log.told if log[number].origin == "policy"]
     rows = ((places.get(log.rows[trial.number].tobytes()), trial) for trial in asked)
     queries = [(row, bool((trial.policy_notes or {}).get(WIDE))) for row, trial in rows if row is not None]
@@ -177,20 +179,22 @@ def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Lo
     return np.where(np.isnan(stated), inferred, stated), is_wide
 
 
-def _around(known: Known, works: Mask, reference: Array, space: Space) -> Array:
+def _around(knowledge: Known, works: Mask, reference: Array, space: Space) -> Array:
     """Return points of the front, spread over it, around which to look."""
-    values = known.values[0]
-    at = np.flatnonzero(works) if works.any() else np.arange(len(known.x))
+    values = knowledge.values[0]
+    at = np.flatnonzero(works) if works.any() else np.arange(len(knowledge.x))
     above = at[np.all(values[at] > reference, axis=1)]
     on_front = above[non_dominated(values[above])].tolist() or at.tolist()
     order = sorted(on_front, key=lambda i: tuple(values[i]))
     chosen = np.unique(np.linspace(0, len(order) - 1, min(NEAR, len(order))).round().astype(int))
-    return known.x[[order[i] for i in chosen]]
+    return knowledge.x[[order[i] for i in chosen]]
 
 
 def _taken(log: Log, space: Space, models: Mapping[str, OutputModel], repeats: bool) -> Mapping[int, Array]:
     """Return the trials whose points may not be asked again: all, if nothing is noisy or `repeats` is False."""
-    noisy = repeats and any(not is_exact(one.model.posterior, one.model.posterior.x) for one in models.values())
+    noisy = repeats and any(
+        not is_exact(output.model.posterior, output.model.posterior.x) for output in models.values()
+    )
     return _never_again(log, space) if noisy else {**log.rows, **_never_again(log, space)}
 
 
@@ -205,4 +209,6 @@ def _apart(space: Space, log: Log, barred: Barriers | None) -> Barriers | None:
 
 
 def _events(models: Mapping[str, OutputModel]) -> tuple[Event, ...]:
-    return tuple(event for one in models.values() for event in (*one.model.prior.events, *one.model.posterior.events))
+    return tuple(
+        event for output in models.values() for event in (*output.model.prior.events, *output.model.posterior.events)
+    )

@@ -13,6 +13,7 @@ from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import check_count, details_of
+from gpmi.trials.replay import adopted
 
 
 def given_observations(
@@ -21,9 +22,9 @@ def given_observations(
     """Validate all observations of `Optimizer.tell_all` before any is told; `noise_var` is added to that of each."""
     extra = _extra_noise(noise_var, log.goals)
     count, checked = log.count_of_constraints(), []
-    for one in trials_given("observations", given):
-        if not isinstance(one, Trial) or one.status == "told":
-            x, outcome = _observation(one, log)
+    for observation in trials_given("observations", given):
+        if not isinstance(observation, Trial) or observation.status == "told":
+            x, outcome = _observation(observation, log)
             count = check_count(outcome.constraints, count)
             checked.append((space.canonical(x), outcome.with_more_noise(extra)))
     return checked
@@ -32,15 +33,19 @@ def given_observations(
 def _extra_noise(noise_var: Any, goals: Goals) -> float | dict[str, float]:
     if not isinstance(noise_var, Mapping) or not goals.named:
         return checked_noise(noise_var, 1)[0]
-    return {goals.checked_name(name): checked_noise(one, 1, output=name)[0] for name, one in noise_var.items()}
+    return {
+        goals.checked_name(name): checked_noise(variance, 1, output=name)[0] for name, variance in noise_var.items()
+    }
 
 
-def _observation(one: Any, log: Log) -> tuple[Point, Outcome]:
+def _observation(observation: Any, log: Log) -> tuple[Point, Outcome]:
     """Validate the value of an observation."""
-    if isinstance(one, Trial):
-        own = log.adopted(one)
-        outcome = Outcome("told", own.y, **details_of(own)).checked()
-        return own.x, outcome
-    if isinstance(one, tuple | list) and len(one) in (2, 3):
-        return one[0], log.goals.outcome(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
-    raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
+    if isinstance(observation, Trial):
+        trial = adopted(observation, log)
+        outcome = Outcome("told", trial.y, **details_of(trial)).checked()
+        return trial.x, outcome
+    if isinstance(observation, tuple | list) and len(observation) in (2, 3):
+        return observation[0], log.goals.outcome(
+            observation[1], noise_var=observation[2] if len(observation) == 3 else 0.0
+        )
+    raise TypeError(f"observations has {checks.shown(observation)}; give (x, y), (x, y, noise_var) or a Trial")

@@ -19,10 +19,10 @@ def open_at(x: TrialOrPoint, outcome: Outcome, space: Space, log: Log) -> TrialO
 
 def pending_trial(x: TrialOrPoint, space: Space, log: Log) -> Trial | int:
     """Return a trial, or the number of the pending trial at a point; refuse any other point."""
-    found = open_at(x, Outcome.rejection(), space, log)
-    if not names_a_trial(found):
+    trial = open_at(x, Outcome.rejection(), space, log)
+    if not names_a_trial(trial):
         raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
-    return found
+    return trial
 
 
 def pending_number(x: TrialOrPoint, space: Space, log: Log) -> int:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
@@ -35,38 +33,25 @@ from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments, check_single_objective
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
-from gpmi.optimizer.curves import (
-    HARDLY,
-    checked_step,
-    is_at_rung,
-    is_next_step,
-    rivals_of,
-)
-from gpmi.optimizer.duplicates import is_near
-from gpmi.optimizer.levels import (
-    from_level_design,
-    level_column,
-)
+from gpmi.optimizer.curves import HARDLY, checked_step, is_next_step, may_stop, rivals_of
+from gpmi.optimizer.levels import from_level_design
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.observations import given_observations
 from gpmi.optimizer.open_trials import open_at, open_number, own_number, pending_number, pending_trial
+from gpmi.optimizer.settings import at_settings
 from gpmi.optimizer.several import SeveralObjectives
 from gpmi.optimizer.single import SingleScore
 from gpmi.optimizer.strategy import Comparison, Note, Strategy
-from gpmi.optimizer.suggestion import (
-    Suggestion,
-    from_design,
-    from_start,
-)
+from gpmi.optimizer.suggestion import Suggestion, from_design, from_start
 from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
 from gpmi.search.subspaces import Subspace, Subspaces
-from gpmi.space import Space, SpaceExhausted
+from gpmi.space import SpaceExhausted, copied, frozen
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
-from gpmi.trials.trial import checked_trials
+from gpmi.trials.replay import adopted, checked_trials, take_over
 
 
 class Optimizer(Printable):
@@ -209,8 +194,9 @@ class Optimizer(Printable):
         point is in the batch twice.
         """
         with self._log.lock:
-            if (rule := BatchRule.of(self.space, n, fixed, same, apart)) is not None:
-                return [self.space.copy(trial.x) for trial in self.ask_batch(rule, self._next_trial)]
+            if same is not None or apart is not None:
+                rule = BatchRule.of(self.space, n, fixed, same, apart)
+                return [copied(trial.x) for trial in self.ask_batch(rule, self._next_trial)]
             subspace = self._subspaces.with_fixed(fixed)
             return self._ask_one(subspace) if n is None else self._ask_several(checks.whole("n", n, 1), subspace)
 
@@ -315,14 +301,8 @@ class Optimizer(Printable):
         return trial if why is None else self._log.settle(number, Outcome.stop(why))
 
     def _reason_to_stop(self, trial: Trial) -> str | None:
-        if not is_at_rung(trial, self._log):
+        if not may_stop(trial, self._log, self.space):
             return None
-        row = self._log.row(trial.number)
-        if self._log.fidelity is None or not self._log.fidelity.is_target(row):  # the user fixed its last step
-            return None
-        others = [number for number in self._log.stopped if number != trial.number]
-        if is_near(row, self.space, [self._log.rows[number] for number in others]):
-            return None  # one was stopped here, and the policy still wants to know: another stop would teach nothing
         rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
             chance = self._strategy.chance_to_matter(self._log, trial, rivals)
@@ -374,8 +354,8 @@ class Optimizer(Printable):
         may be one as well. The y of a run without goals stands for a single objective.
         """
         with self._log.lock:
-            known = given_observations(observations, noise_var, self._log, self.space)
-            told = self._log.deliver_all(known, self._settle, self._open_at)
+            checked = given_observations(observations, noise_var, self._log, self.space)
+            told = self._log.deliver_all(checked, self._settle, self._open_at)
         for trial in told:
             logger.info("%r", trial)
         return told
@@ -395,7 +375,7 @@ class Optimizer(Printable):
         row = self.space.encode(to)
 
         def move() -> Trial:
-            return self._log.move(pending_number(trial, self.space, self._log), self.space.freeze(to), row)
+            return self._log.move(pending_number(trial, self.space, self._log), frozen(to), row)
 
         moved = self._log.change(move)
         logger.info("%r", moved)
@@ -480,14 +460,14 @@ class Optimizer(Printable):
         With the same seed and arguments, the next `ask` returns what that run would have asked next. Later values of
         pending trials are compared with the current model.
         """
-        known = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
-        checked = [self._log.adopted(trial) for trial in known]
+        earlier = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
+        checked = [adopted(trial, self._log) for trial in earlier]
         fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
-        frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
-        placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
+        points = [frozen(self.space.canonical(trial.x)) for trial in checked]
+        placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, points, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         with uninterrupted():
-            self._log.take_over(placed, rows)
+            take_over(self._log, placed, rows)
         return self
 
     # What the user reads
@@ -638,9 +618,9 @@ class Optimizer(Printable):
             *trial_lines(self._log, self.best, self.shown_front()),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
-            *[("descriptors", str(one)) for one in self.descriptor_shares],
+            *[("descriptors", str(summary)) for summary in self.descriptor_shares],
             ("seed", str(self.seed)),
-            *(("earlier", str(one)) for one in self.earlier),
+            *(("earlier", str(summary)) for summary in self.earlier),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
@@ -693,7 +673,7 @@ class Optimizer(Printable):
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
-        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
+        return self._log.add(frozen(x), self.space.encode(x), origin, **fields)
 
     def _open_at(self, x: TrialOrPoint, outcome: Outcome) -> TrialOrPoint:
         """Return the number of the trial at a point that can take the outcome, if there is one; otherwise x."""
@@ -713,7 +693,7 @@ class Optimizer(Printable):
         return points
 
     def _ask_one(self, subspace: Subspace) -> Point:
-        return self.space.copy(self._next_trial(subspace).x)
+        return copied(self._next_trial(subspace).x)
 
     @locked
     def _next_trial(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
@@ -727,8 +707,10 @@ class Optimizer(Printable):
         else:
             subspace, suggestion = suggest(subspace)
         fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
-        if (fidelity := self._log.fidelity) is not None and fidelity.name in (subspace.fixed or ()):
-            suggestion = suggestion._replace(x={**suggestion.x, **(subspace.fixed or {})})
+        if (
+            subspace.fixed is not None and self.space.target_values.keys() & subspace.fixed.keys()
+        ):  # it is searched at the target
+            suggestion = suggestion._replace(x={**suggestion.x, **subspace.fixed})
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
@@ -745,34 +727,23 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._settable(self._choice(subspace, self.repeats and not new), subspace.space)
+                or self._chosen(subspace, self.repeats and not new)
             )
+
+    def _chosen(self, subspace: Subspace, repeats: bool) -> Suggestion:
+        """Return the policy's choice; where parameters have steps, at settings that instruments have."""
+        choice = self._choice(subspace, repeats)
+        if not subspace.space.is_stepped:
+            return choice
+        set_to, events = at_settings(choice, self._log, subspace.space, self._strategy.predicted)
+        self._note(*events)
+        return set_to
 
     def _choice(self, subspace: Subspace, repeats: bool) -> Suggestion:
         return self._strategy.choose(self._log, subspace, repeats=repeats)
 
-    def _settable(self, found: Suggestion, space: Space) -> Suggestion:
-        """Return the suggestion at settings that instruments have, where parameters have steps."""
-        if not space.has_steps:
-            return found
-        row = self.space.encode(found.x)
-        rejected = {self._log.row(number).tobytes() for number in self._log.rejected}
-        near, is_found = space.settable(row, rejected.union(self._log.places))
-        if near.tobytes() in rejected:  # rather a repetition than a rejected point
-            near, is_found = space.settable(row, rejected)
-        if near.tobytes() in rejected:
-            self._note(Event("rejected again", f"all settings near {found.x} were rejected; one of them was asked"))
-        if not is_found:
-            self._note(Event("no setting", f"no settings near {found.x} keep the constraints; check the steps"))
-        if np.array_equal(near, row):
-            return found
-        if near.tobytes() in self._log.places:
-            self._note(Event("repeat", "all settings near a suggestion have trials, so one of them was asked again"))
-        fields = self._strategy.predicted(self._log, near, found.fields)
-        return found._replace(x=self.space.decode(near), fields=fields)
-
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
-        if level_column(self.space) is not None:
+        if self._arguments.levels is not None:
             return from_level_design(subspace, self.space, self._log, self.n_init)
         return from_design(subspace, self._strategy.setting(self._log), self._log, self.n_init)
 

@@ -16,7 +16,7 @@ from gpmi.optimizer.contexts import discounted
 from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
-from gpmi.optimizer.supports import counts_parameters, is_support_due, outside_of, promising_point
+from gpmi.optimizer.supports import is_support_due, outside_of, promising_point
 from gpmi.optimizer.untried_options import rows_with_untried_options
 from gpmi.policies import Explore, Mean, Policy, Selected, State
 from gpmi.policies.improvement import LogEI
@@ -123,7 +123,7 @@ class Selection:
         return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
-        if counts_parameters(self.subspace.space) and (point := self._other_support()):
+        if self.subspace.space.counts_parameters and (point := self._other_support()):
             return point
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
         if x is None:
@@ -172,8 +172,8 @@ class Selection:
         if log.rejected and self.subspace.space.rows is not None:
             taken = {**taken, **{number: log.row(number) for number in log.rejected}}
         normals, barred = self.orientation.normals(self.rng), self.barred if barred is None else barred
-        found = search.best(objective, model.posterior, model.anchor, taken, self.rng, normals, barred, region)
-        return _selected(objective.policy, found)
+        result = search.best(objective, model.posterior, model.anchor, taken, self.rng, normals, barred, region)
+        return _selected(objective.policy, result)
 
     def _best_told(self) -> float:
         """Return the best posterior mean at a proven told point of the subspace; -inf if there is none. O(n)."""
@@ -193,5 +193,5 @@ class Selection:
         return {number: self.log.rows[number] for number in self.log.failed}
 
 
-def _selected(policy: Policy, found: SearchResult, x: object = None) -> Selected:
-    return Selected(policy, found.row, found.mu, found.var, found.score, found.events, x=x)
+def _selected(policy: Policy, result: SearchResult, x: object = None) -> Selected:
+    return Selected(policy, result.row, result.mu, result.var, result.score, result.events, x=x)

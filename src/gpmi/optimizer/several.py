@@ -71,10 +71,9 @@ class SeveralObjectives(Strategy):
     def prediction(self, log: Log, row: Array, outcome: Outcome) -> Comparison | None:
         """Return how much better the models of all levels predict the outputs of a new value at the target."""
         for rival, rival_models in self._rivals:
-            fidelity = log.fidelity
-            if not rival.is_judged or fidelity is None or outcome.status != "told":
+            if not rival.is_judged or outcome.status != "told":
                 continue
-            if not fidelity.is_target(row) or len(log.reached) < 2:
+            if not log.exactness.is_target(row) or len(log.reached) < 2:
                 continue
             self.refresh(log)
             with suppress(Exception):  # the value is recorded even if a model fails; the next `ask` raises the error

@@ -14,7 +14,6 @@ import numpy as np
 from gpmi._support.types import Array, Event, Observations
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.model.model import Model, PendingPosteriors, information_of
-from gpmi.model.orientation import Orientation
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments
 from gpmi.optimizer.curves import probability_to_win
@@ -33,7 +32,8 @@ class SingleScore(Strategy):
     """One value is maximised or minimised: y, or the output of the only objective."""
 
     def __init__(self, arguments: Arguments, note: Note) -> None:
-        self._rivals = rivals_of(arguments)
+        self._rivals, self._orientation = rivals_of(arguments), arguments.orientation
+        self._output = arguments.goals.single
         super().__init__(arguments, note)
 
     def _start_again(self) -> None:
@@ -45,10 +45,6 @@ class SingleScore(Strategy):
         self._at_choice: Model | None = None
         settings = [replace(self._setting, priors=rival.priors.cleared()) for rival in self._rivals]
         self._rival_models = [RivalModel(setting, self._orientation) for setting in settings]
-
-    @property
-    def _orientation(self) -> Orientation:
-        return self._arguments.orientation
 
     @property
     def _policy(self) -> Policy:
@@ -123,7 +119,7 @@ class SingleScore(Strategy):
 
     def prediction(self, log: Log, row: Array, outcome: Outcome) -> Comparison | None:
         """Return how to compare the next value; None if a learned prior has not been used yet."""
-        if outcome.y is None and self._arguments.goals.single not in outcome.outputs:
+        if outcome.y is None and self._output not in outcome.outputs:
             return None
         self.refresh(log)
         if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):

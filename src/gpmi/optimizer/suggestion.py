@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpmi._support import checks
-from gpmi._support.refusals import reworded
 from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, FrozenPoint, Point
-from gpmi.gp.trend import Trend
-from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import with_best_here
@@ -24,13 +19,11 @@ from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.optimizer.selection import Selection
 from gpmi.policies import Policy, Selected
 from gpmi.policies.policy import LOG_SAFE
+from gpmi.policies.risk import Risk
 from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
-# Rows of the initial design of a finite set. Chosen among 3, 4, 5, 6 and 10 on tables of past experiments
-# (docs/benchmarks/first_experiments.md): 3 to 6 differ little.
-SHORT_DESIGN = 5
 APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
@@ -48,10 +41,10 @@ def from_start(start: tuple[tuple[Point, Array], ...], subspace: Subspace, log: 
 
     With fixed coordinates, the point must have them. A starting point may be below the target of a fidelity.
     """
-    space, found = subspace.space, subspace.space.fidelity
+    space, fidelity = subspace.space, subspace.space.fidelity
     barred, asked = around_rejected(space, log) if start else None, log.asked_places
     for x, row in start:
-        at = row if found is None else found.at(row, found.fidelity.target)
+        at = row if fidelity is None else fidelity.at(row, fidelity.fidelity.target)
         if space.fixed_coordinates and not space.contains(at):
             continue
         if row.tobytes() not in asked and (barred is None or not barred.holds(row[None], core=True)[0]):
@@ -98,10 +91,12 @@ def from_policy(
     setting, space = model.setting, subspace.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    risk = risk_now(log, horizon)
+    risk = Risk() if model.outcomes is None else risk_now(log, horizon)
     barred = around_rejected(space, log) if space.rows is None else None
     barred = and_unsafe(model.chance, space, barred, LOG_SAFE if risk.used_up else None)
-    scored = with_best_here(objective(model, policy, log, horizon, pending), model, space)
+    scored = objective(model, policy, log, horizon, pending)
+    if space.fixed_coordinates:
+        scored = with_best_here(scored, model, space)
     search = Selection(model, log, subspace, orientation, scored, rng, barred, repeats, risk)
     return _suggestion(policy.choose(search), search)
 
@@ -131,76 +126,3 @@ def predicted_fields(
     if (middle, sd) != free:  # an escape judges by the prediction without bounds
         kept |= {UNBOUNDED_MU: orientation.value(free[0]), UNBOUNDED_SD: free[1]}
     return {"mu": orientation.value(middle), "sd": sd, "policy_notes": FrozenPoint(kept) if kept else None}
-
-
-# Arguments of the Optimizer
-
-
-def default_n_init(
-    space: Space, priors: PriorSchedule, budget: int | None, sources: int = 0, *, short: bool = False
-) -> int:
-    """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
-
-    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). At most SHORT_DESIGN rows if it is
-    `short` and the set is finite. With earlier studies it is the best point of each and one other, if that is less.
-    Where constraints count parameters and leave few supports, it shows each of them.
-    """
-    if priors.is_fixed:
-        return 0
-    most = SHORT_DESIGN if short and space.target.rows is not None else 10
-    n_init = max(min(most, space.parameter_count + 3), space.support_count)
-    n_init = min(n_init, sources + 1) if sources else n_init
-    return n_init if budget is None else max(1, min(n_init, budget // 3))
-
-
-def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
-    """Validate x0, one point or several, and return each point with its coordinates."""
-    if x0 is None:
-        return ()
-    numbers = checks.shape(x0)
-    one = isinstance(x0, Mapping) or (numbers is not None and len(numbers) == 1 and not _has_points(x0))
-    try:
-        points = [x0] if one else list(x0)
-    except TypeError:
-        raise TypeError(f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them") from None
-    if not points:
-        raise ValueError("x0 has no point; give at least one, or leave it out")
-    try:
-        return tuple((space.canonical(x), space.encode(x)) for x in points)
-    except (TypeError, ValueError) as error:
-        sentence = f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them ({error})"
-        raise reworded(error, sentence) from error
-
-
-def starts_of(best: list[Array], space: Space, n_init: int) -> tuple[tuple[Point, Array], ...]:
-    """Return the best points of earlier studies as starting points: at most n_init - 1, but at least one."""
-    rows = {row.tobytes(): row for row in best[: max(1, n_init - 1)]} if n_init else {}
-    return tuple((space.decode(row), space.encode(space.decode(row))) for row in rows.values())
-
-
-def _has_points(x0: Any) -> bool:
-    """Whether a flat list holds points rather than the numbers of one point."""
-    return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
-
-
-@dataclass(frozen=True)
-class AtCoordinates:
-    """A user's function of a point, as a function of coordinates (d,)."""
-
-    mean: Callable[[Any], float]
-    space: Space
-
-    def __call__(self, row: Array) -> float:
-        x = self.space.decode(row)
-        return checks.number(
-            "mean(x)", self.mean(x), f"mean must return one finite number, as at x = {checks.shown(x)}"
-        )
-
-
-def prior_mean(mean: Any, space: Space) -> Trend | None:
-    """Validate the user's prior mean and return it as a function of coordinates."""
-    if mean is None:
-        return None
-    if not callable(mean):
-        raise TypeError(f"mean is {checks.shown(mean)}; give a function of one point that returns a number")
-    return Trend(AtCoordinates(mean, space), space.lo, space.hi)

@@ -22,11 +22,6 @@ SHARE = 4  # every fourth query is left to the policy
 PATIENCE = 7  # queries without a gain, after which a support is left
 
 
-def counts_parameters(space: Space) -> bool:
-    """Whether constraints count parameters of a space that cannot be enumerated."""
-    return space.rows is None and isinstance(space, Parameters) and bool(space.constraints.counts)
-
-
 def is_support_due(log: Log, space: Space, orientation: Orientation) -> bool:
     """Whether to look at another support: one of the last trials taught nothing, and none since is better. O(n)."""
     idle = taught_nothing(log, space, orientation)

@@ -24,5 +24,5 @@ def rows_with_untried_options(space: Space, log: Log) -> Mask | None:
     is_option = binary & (np.bincount(space.groups, binary)[list(space.groups)] > 1.0)
     tried = (np.array(list(log.rows.values())) > 0.0).any(axis=0)
     untried = np.flatnonzero(is_option & ~tried)
-    found: Mask = np.any(space.rows[:, untried] > 0.0, axis=1)
-    return found if found.any() else None
+    inside: Mask = np.any(space.rows[:, untried] > 0.0, axis=1)
+    return inside if inside.any() else None

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Event
-from gpmi.policies.improvement import pdf
+from gpmi.policies.normal import pdf
 from gpmi.policies.policy import (
     TINY,
     Audit,

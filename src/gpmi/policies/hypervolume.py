@@ -18,7 +18,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.policies.front import Boxes
-from gpmi.policies.improvement import LARGEST_Z, log_pdf, pdf
+from gpmi.policies.normal import LARGEST_Z, log_pdf, pdf
 from gpmi.policies.policy import TINY
 
 _EPS = float(np.finfo(float).eps)

@@ -15,7 +15,8 @@ from gpmi._support import checks
 from gpmi._support.types import Array, Mask
 from gpmi.policies.front import boxes_above, non_dominated
 from gpmi.policies.hypervolume import HypervolumeImprovement, random_direction
-from gpmi.policies.improvement import LogEI, pdf
+from gpmi.policies.improvement import LogEI
+from gpmi.policies.normal import pdf
 from gpmi.policies.phi import GPUCB
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
 

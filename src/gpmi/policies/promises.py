@@ -23,21 +23,22 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class Promises:
-    """The gains that a policy's queries promised (`made`) and delivered (`kept`), as weighted sums without units.
+    """The gains that a policy's queries promised (`promised`) and delivered (`kept`), as weighted sums without units.
 
     The gain of query s is G_s = (m_s - b_s)^+, where m_s is the posterior mean at x_s just after y_s and b_s is the
     largest such mean before. Given the past, m_s ~ N(mu_s, sigma_s^4 / (sigma_s^2 + noise_var)), so the mean E_s and
     the variance V_s of G_s are known. E_s is the promise.
 
-        made = sum_s a_s E_s^2 / V_s,    kept = sum_s a_s G_s E_s / V_s,
+        promised = sum_s a_s E_s^2 / V_s,    kept = sum_s a_s G_s E_s / V_s,
         a_s = (s / t) sigma_s^2 / (sigma_s^2 + noise_var)
 
-    kept / made is the weighted least-squares estimate of c in E[G_s] = c E_s, the share of its promises that the model
-    keeps. The weight a_s of the s-th of t queries lets old queries fade, and gives little weight to repeats of a point
-    that is known up to noise. If the prior is right, kept - made has mean 0 and a variance of at most E[made].
+    kept / promised is the weighted least-squares estimate of c in E[G_s] = c E_s, the share of its promises that the
+    model keeps. The weight a_s of the s-th of t queries lets old queries fade, and gives little weight to repeats of a
+    point that is known up to noise. If the prior is right, kept - promised has mean 0 and a variance of at most
+    E[promised].
     """
 
-    made: float = 0.0
+    promised: float = 0.0
     kept: float = 0.0
 
 
@@ -69,4 +70,4 @@ def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask)
     pdf, cdf = np.exp(-0.5 * z * z) / _ROOT_2PI, ndtr(z)
     mean = pdf + z * cdf  # E_s / sd_s
     ratio = weight * mean / ((1.0 + z * z) * cdf + z * pdf - mean**2)  # a_s E_s sd_s / V_s
-    return Promises(made=float(ratio @ mean), kept=float(ratio @ (gain / sd)))
+    return Promises(promised=float(ratio @ mean), kept=float(ratio @ (gain / sd)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask
-from gpmi.policies.improvement import LARGEST_Z, pdf
+from gpmi.policies.normal import LARGEST_Z, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, PointSearch, Policy, Selected, State
 
 
@@ -26,7 +26,7 @@ class _Priced(NamedTuple):
     density: Array  # (m,)
 
 
-TRUST = 0.25  # initial value of `made` and `kept`, so that k_1 = 1; our choice, without an ablation
+TRUST = 0.25  # initial value of `promised` and `kept`, so that k_1 = 1; our choice, without an ablation
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Reinvest(Policy):
       that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
       to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by the share of a gain that
       carries over to other fixed coordinates (`gpmi.optimizer.contexts.share_of_gain`).
-    - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
-      far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
-      those queries fade from the account, it explores again.
+    - k_t = (1/4 + kept) / (1/4 + promised), between `floor` and 1, is the share of the model's promises that were kept
+      so far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less.
+      As those queries fade from the account, it explores again.
 
     GP-MI stops exploring because it has learned much. Reinvest stops because it has gained little, and starts again.
 
@@ -81,7 +81,7 @@ class Reinvest(Policy):
     def share(self, state: State) -> float:
         """Return k_t, the share of the model's promises that were kept so far."""
         promises = state.promises
-        return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
+        return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.promised)))
 
     def queries_left(self, state: State) -> float:
         """Return H_t, the number of queries, this one included, that can use a gain found now."""

@@ -32,7 +32,7 @@ from gpmi.run.evaluation import (
     record,
 )
 from gpmi.trials import Outcome, Trial
-from gpmi.trials.costs import ENDED
+from gpmi.trials.trial import ENDED
 
 PAIR = "yield a step and its value, such as (1, 0.5)"
 NOT_STOPPED = Event(

@@ -22,9 +22,11 @@ from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
 from gpmi.run.sources import opened_sources
 from gpmi.run.stopping import Stop, checked_stop
+from gpmi.space import copied
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import trials_given
-from gpmi.trials.goals import Goals, Max, Min  # noqa: F401  # of an example
+from gpmi.trials.goal_kinds import Max, Min  # noqa: F401  # of an example
+from gpmi.trials.named_goals import NamedGoals
 
 Show: TypeAlias = Callable[[Trial], None]
 NOTHING_AT_TARGET = Event(
@@ -140,7 +142,7 @@ def optimize(
     >>> len(r.front) > 5, round(float(r.choose(cost="min", where={"far": ">= 0.5"}).x[0]), 2)
     (True, 0.5)
     """
-    return _start(f, space, "max", goals=Goals.of(goals), **options)
+    return _start(f, space, "max", goals=NamedGoals.of(goals), **options)
 
 
 def run_optimizer(optimizer: Optimizer, f: Callable[[Any], Evaluated], **options: Unpack[RunOptions]) -> Result:
@@ -289,7 +291,7 @@ def _evaluate(
     """
     recorded: Trial | None
     call = evaluator(settings.f, learns=settings.learns, timeout=settings.timeout, retries=settings.retries)
-    answer = lazy_call(call, optimizer.space.copy(trial.x))
+    answer = lazy_call(call, copied(trial.x))
     try:
         try:
             interrupts.presses_needed = 1

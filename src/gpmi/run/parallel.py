@@ -21,7 +21,7 @@ from gpmi.run.curves import BadCurve, Curves
 from gpmi.run.evaluation import CurveEnd, Drained, Failure, Measured, RaisedInProcess, RepairNeeded, failure_of, record
 from gpmi.run.pools import Finished, Pool, Yielded
 from gpmi.run.stopping import Stop
-from gpmi.space import SpaceExhausted
+from gpmi.space import SpaceExhausted, copied
 from gpmi.trials import Trial
 
 WAIT = Stop("waiting for other workers")  # not an end: other workers hold the remaining trials, and may still die
@@ -113,7 +113,7 @@ class ParallelLoop:
         self.interrupts.presses_needed = None
         self.curves.forget(trial)
         self.running[trial.number] = trial
-        self.pool.start(trial.number, self.optimizer.space.copy(trial.x))
+        self.pool.start(trial.number, copied(trial.x))
         self.interrupts.presses_needed = 2
         self.on_start(trial)
 

@@ -19,11 +19,12 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Guarded, Reinvest
-from gpmi.space import Space
+from gpmi.space import Space, copied
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
 from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
+from gpmi.trials.value_goal import MAXIMISE
 
 NO_RECOMMENDATION = "no recommendation"  # the kind of the event that says why
 
@@ -76,7 +77,7 @@ class Result(Printable):
         elif told and no_model is not None:
             failure = (Event(NO_RECOMMENDATION, no_model),)
         return Result(
-            x=None if best is None else optimizer.space.copy(best.x),
+            x=None if best is None else copied(best.x),
             y=None if best is None else best.y,
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending" or trial.curve),

@@ -85,8 +85,8 @@ class Study(Printable):
         seconds = None if lease is None else checked_lease(lease)
         asked: list[Trial] = []
         try:
-            if (rule := BatchRule.of(self.space, n, fixed, same, apart)) is not None:
-                self.optimizer.next_batch(rule, seconds, asked)
+            if same is not None or apart is not None:
+                self.optimizer.next_batch(BatchRule.of(self.space, n, fixed, same, apart), seconds, asked)
                 return asked
             for _ in range(count):
                 self.optimizer.next_trial(fixed, seconds, asked)

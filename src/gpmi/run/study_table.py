@@ -19,9 +19,13 @@ from gpmi._support.plain_table import Table, nearest
 from gpmi.policies import Aim
 from gpmi.run.option_table import features_of_csv
 from gpmi.space import Choice, Fidelity, Forbidden, Parameter, Space
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective, ValueGoal
+from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Match, Max, Min, Objective
+from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals
+from gpmi.trials.output_bounds import checked_bounds
 from gpmi.trials.units import Units, checked_unit
-from gpmi.trials.value_bounds import ValueBounds, checked_bounds
+from gpmi.trials.value_bounds import ValueBounds
+from gpmi.trials.value_goal import ValueGoal
 
 AnyParameter: TypeAlias = Parameter | Fidelity
 
@@ -249,7 +253,7 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
     if not any(isinstance(goal, Objective) for goal in goal_of.values()):
         table.refuse(f'there are only {", ".join(goal_of)}, and no objective; give an output "max", "min" or match')
     with table.at():
-        return Goals.of(goal_of)
+        return NamedGoals.of(goal_of)
 
 
 def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:

@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.types import Array, Event, Mask
+from gpmi.gp.lazy_search import RoundingError, argmax_of_contenders, contenders, lazy_argmax, moments_in_blocks
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import (
-    RoundingError,
-    Tracked,
-    argmax_of_contenders,
-    chunks,
-    contenders,
-    first_best,
-    lazy_argmax,
-    moments_in_blocks,
-    moments_in_chunks,
-)
+from gpmi.gp.tracking import Tracked, chunks, first_best, moments_in_chunks
 from gpmi.search.objective import Objective, SearchResult
 
 JOINT = 2048  # the most points of one joint draw. It costs O(JOINT^3), about half a second: our limit for one ask

@@ -27,7 +27,7 @@ def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Ar
     the points are at their settings, and several may be the same.
     """
     rows = _design_of(space, seed, count, cover=cover)
-    return np.array([space.settable(row).row for row in rows]) if space.has_steps else rows
+    return np.array([space.settable(row).row for row in rows]) if space.is_stepped else rows
 
 
 def _design_of(space: Space, seed: int, count: int, *, cover: bool) -> Array:
@@ -110,7 +110,7 @@ class InitialDesign:
             return self._first_free_from_the_kth(taken, barred)
         for k in range(DOUBLINGS):
             x = self._first_free_of(taken, barred, len(taken) + 1 + (2**k if k else 0))
-            done = barred is None and not self._space.has_steps  # then the first points have one that is free
+            done = barred is None and not self._space.is_stepped  # then the first points have one that is free
             if x is not None or done or self._space.rows is not None:
                 return x
         return None

@@ -12,10 +12,11 @@ from gpmi.gp.paths import Draw
 from gpmi.gp.tracking import first_best
 from gpmi.search.barriers import Barriers
 from gpmi.search.climb import climb
-from gpmi.search.constrained_climb import LevelsToTry, Values, best_levels_inside, best_supports, climb_inside
+from gpmi.search.constrained_climb import best_supports, climb_inside
+from gpmi.search.coordinate_ascent import _some_levels, best_levels
 from gpmi.search.joint import JointObjective
+from gpmi.search.neighbours import neighbours
 from gpmi.search.objective import Objective, SearchResult
-from gpmi.search.screen import neighbours
 from gpmi.space import Parameters
 
 # Our choices, not tuned.
@@ -23,7 +24,6 @@ STARTS = 6  # points climbed in lockstep. A round of six costs 2.0, 2.9, 3.4 tim
 APART = 0.05  # no two starts are closer than this, in diagonals of the box
 TOLERANCE = 1e-6  # a gain smaller than this, relative to the range of the screen's scores, counts as none
 RANGE = 100.0  # the range of the screen's scores counts as at most this many times that of the starts' scores
-MOST_LEVELS = 512  # a discrete parameter with more levels is tried at some of them: as many as the screen has points
 GROUPED = 256  # observations above which gradients near a point are made from its own: 0.6 of a climb's cost
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods in which a draw is refined, in widths of the box
 
@@ -86,43 +86,6 @@ def drawn_point(
         near = neighbours(space, z[[first_best(objective.weighed(value, z))]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
     return _best_of(objective, space, z, objective.weighed(value, z), visited, barred)
-
-
-def best_levels(
-    f: Values,
-    space: Parameters,
-    points: Array,  # (s, d)
-    values: Array,  # (s,), f there
-    choose: LevelsToTry,
-) -> tuple[Array, Array]:
-    """Set one discrete parameter after the other to its best level. Return the points reached and f there."""
-    if not space.plain:
-        return best_levels_inside(f, space, points, values, choose)
-    points, values = points.copy(), values.copy()
-    for encoding, columns in zip(space.encodings, space.columns, strict=True):
-        if encoding.count is None or encoding.width == 0:
-            continue
-        for i in range(len(points)):
-            levels = choose(encoding.levels_to_try(points[i, columns]), points[i, columns])
-            trial = np.repeat(points[i : i + 1], len(levels), axis=0)
-            trial[:, columns] = levels
-            trial_values = f(trial, np.full(len(trial), i))
-            k = first_best(trial_values)
-            if trial_values[k] > values[i]:
-                points[i], values[i] = trial[k], trial_values[k]
-    return points, values
-
-
-def _some_levels(levels: Array, here: Array) -> Array:
-    """Return all levels, up to MOST_LEVELS. Of more: 256 spread evenly, `here`, and those 1, 2, 4, ... steps away."""
-    k, width = levels.shape
-    if k <= MOST_LEVELS or width > 2:  # options of a choice have no order
-        return levels
-    at = int(np.searchsorted(levels[:, -1], here[-1]))
-    jumps = 2 ** np.arange(int(np.log2(k)) + 1)
-    picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
-    result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
-    return result
 
 
 def _best_first(scores: Array, count: int) -> Numbers:

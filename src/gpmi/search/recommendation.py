@@ -13,9 +13,10 @@ from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.policies.policy import SAFE
 from gpmi.search.multistart import best_point
+from gpmi.search.neighbours import best_observed_in
 from gpmi.search.objective import Objective, mean_of
 from gpmi.search.relevant_region import confine
-from gpmi.search.screen import best_observed_in, screen_of
+from gpmi.search.screen import screen_of
 from gpmi.space import Parameters, Space
 
 # Two values, or two means, that differ by less than this are equal. It is relative to the values, and for means to the

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpmi._support.types import FrozenPoint
+from gpmi.search.finite_search import FiniteSearch
 from gpmi.search.initial_design import InitialDesign
+from gpmi.search.screened_search import ScreenedSearch
 from gpmi.search.search import Search
-from gpmi.space import Space
+from gpmi.space import Parameters, Space
 
 SUBSPACES = 8  # parts of the space whose searches are cached: a few contexts that come again and again. Our choice
 
@@ -39,13 +41,11 @@ class Subspaces:
         """Return the part with these fixed coordinates, a dict; the whole space for None or an empty dict."""
         if fixed is None or fixed == {}:
             return self.whole
-        given, fidelity = self._space.with_fixed(fixed), self._space.fidelity
+        given, at_target = self._space.with_fixed(fixed), self._space.target_values
         values = FrozenPoint(given.fixed_values())
         if not values:  # only constants are fixed
             return self.whole
-        space = given
-        if fidelity is not None:
-            space = self._space.with_fixed({**values, fidelity.name: fidelity.fidelity.target})
+        space = self._space.with_fixed({**values, **at_target}) if at_target else given
         key = given.fixed_coordinates
         part = self._parts.pop(key, None) or self._subspace(space, values)
         self._parts[key] = part  # as the last one used
@@ -54,5 +54,13 @@ class Subspaces:
         return part
 
     def _subspace(self, space: Space, fixed: FrozenPoint | None = None) -> Subspace:
-        search = Search(space, self._seed, repeats=self._repeats)
+        search = search_of(space, self._seed, repeats=self._repeats)
         return Subspace(space, search, InitialDesign(space, self._seed, cover=self._cover), fixed)
+
+
+def search_of(space: Space, seed: int, *, repeats: bool) -> Search:
+    """Return the search of a space; `repeats` says whether a row of a finite set may be asked again."""
+    if space.rows is not None:
+        return FiniteSearch(space, space.rows, repeats=repeats)
+    assert isinstance(space, Parameters)
+    return ScreenedSearch(space, seed)

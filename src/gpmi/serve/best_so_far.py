@@ -17,9 +17,8 @@ from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.output_fields import ON_FRONT, OutputField
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
-from gpmi.trials import Trial
+from gpmi.trials import Objective, Trial
 from gpmi.trials.goal_summary import superlative, told_front
-from gpmi.trials.goals import Objective
 from gpmi.views.html.markup import Child, Markup, tag
 
 LUCK = "A single measurement: part of it may be luck."

@@ -22,9 +22,8 @@ from gpmi.serve.page_layout import form, hidden, labelled, select
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.serve.trial_table import trials_table
-from gpmi.trials import Trial
+from gpmi.trials import AtMost, Match, Max, Min, Trial
 from gpmi.trials.goal_summary import along_front, at_target
-from gpmi.trials.goals import AtMost, Match, Max, Min
 from gpmi.views.front_view import complete
 from gpmi.views.html.front import Recipe, trade_offs
 from gpmi.views.html.markup import Child, Markup, joined, sentence, tag

@@ -31,7 +31,7 @@ from gpmi.serve.study_form import (
     output_rows,
 )
 from gpmi.space import Candidates
-from gpmi.trials.goals import MAXIMISE
+from gpmi.trials import MAXIMISE
 from gpmi.views.html.markup import Markup, sentence, tag
 
 # Our choices.

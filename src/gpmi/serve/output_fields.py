@@ -15,8 +15,22 @@ from typing import Any, ClassVar, overload
 from gpmi._support import checks
 from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column, parse_table
-from gpmi.trials import OPEN, OUTPUTS, Outputs, Trial, Units, ValueBounds, Y
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
+from gpmi.trials import (
+    OPEN,
+    OUTPUTS,
+    AtLeast,
+    AtMost,
+    Goal,
+    Goals,
+    Match,
+    Max,
+    Min,
+    Outputs,
+    Trial,
+    Units,
+    ValueBounds,
+    Y,
+)
 from gpmi.views.trial_notes import note
 
 ON_FRONT = "on the front"  # what a table notes at a trial

@@ -23,9 +23,8 @@ from gpmi.serve.output_fields import Results, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
 from gpmi.storage import Annotation, StoredEntry, StudyError
-from gpmi.trials import Trial
+from gpmi.trials import Goals, Trial
 from gpmi.trials.goal_summary import missing_outputs
-from gpmi.trials.goals import Goals
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 OPEN = ("pending", "stopped")  # the statuses of trials that can take a result: one that was stopped may go on

@@ -19,7 +19,7 @@ from gpmi._support.text import VALUE, shortened
 from gpmi.run.study_table import ResultsTable, StudyTable, read_results, read_table
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.serve.refusal_words import in_form_words
-from gpmi.trials.goals import Goals
+from gpmi.trials import Goals
 
 # Our choices.
 MAX_PARAMETERS = 100

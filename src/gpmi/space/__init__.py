@@ -1,9 +1,10 @@
 """What may be queried. `Space.of` builds a space from what a user writes.
 
-Read in this order: `space` (what every space offers), `parameters` (Real, Int, Choice and their coordinates), `product`
-(a product of parameters) and `candidates` (a table). The other modules are details of these:
+Read in this order: `space` (what every space offers), `parameters` (its kinds: `real`, `integer`, `choice`),
+`product` (a product of parameters) and `candidates` (a table). The other modules are details of these:
 
-- `conversion` reads what a user writes, and `options` compares the options of a Choice.
+- `conversion` makes parameters of what a user writes, `tables` reads columns, `points` has points as users write them.
+- `fields` checks the fields of parameters, and `options` compares the options of a Choice.
 - `encoding` says what every parameter offers, and `layout` assigns coordinates to parameters.
 - `domain` has the values of a parameter as plain data, for what writes them in other words.
 - `features` has the descriptors of options.
@@ -18,6 +19,7 @@ whole product, and without conditions all its parameters are active.
 
 from gpmi.space.axes import CURVE, Axis, axes_of, contains_slices
 from gpmi.space.candidates import Candidates
+from gpmi.space.choice import MOST_OPTIONS, Choice
 from gpmi.space.constraints.constraints import Forbidden, is_matrix_form
 from gpmi.space.constraints.polytope import Polytope
 from gpmi.space.conversion import named_parameters
@@ -25,9 +27,12 @@ from gpmi.space.domain import Domain, NumberRange, Options, Single, Steps
 from gpmi.space.features import FeatureColumns, Features
 from gpmi.space.fidelity import Fidelity, FidelityColumn
 from gpmi.space.fixed import Constant
+from gpmi.space.integer import Int
 from gpmi.space.mixtures import Mixture, Triangle, grid_of, mixtures_of
-from gpmi.space.parameters import MOST_OPTIONS, Choice, Int, Parameter, Real
+from gpmi.space.parameters import Parameter
+from gpmi.space.points import copied, frozen
 from gpmi.space.product import Parameters
+from gpmi.space.real import Real
 from gpmi.space.space import Space, SpaceExhausted
 
 __all__ = [
@@ -58,6 +63,8 @@ __all__ = [
     "Triangle",
     "axes_of",
     "contains_slices",
+    "copied",
+    "frozen",
     "grid_of",
     "is_matrix_form",
     "mixtures_of",

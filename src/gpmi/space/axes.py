@@ -13,7 +13,7 @@ from gpmi.space.candidates import Candidates
 from gpmi.space.conditions.arc import OnArc
 from gpmi.space.domain import NumberRange, Options
 from gpmi.space.encoding import Encoding
-from gpmi.space.parameters import thinned
+from gpmi.space.integer import thinned
 from gpmi.space.product import Parameters
 from gpmi.space.space import Space
 

@@ -16,6 +16,7 @@ from gpmi._support import checks
 from gpmi._support.refusals import reworded
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, LabelledPoint, Mask, Point
+from gpmi.space.choice import Choice
 from gpmi.space.constraints.constraints import (
     NO_CONSTRAINTS,
     TOLD_TOLERANCE,
@@ -24,11 +25,11 @@ from gpmi.space.constraints.constraints import (
     parameter_operand,
     read_constraints,
 )
-from gpmi.space.conversion import Column, array_table, as_point, frame_columns, labels_of, named_columns, values_of
 from gpmi.space.features import FeatureColumns
 from gpmi.space.fixed import fixed_by_number
-from gpmi.space.parameters import Choice
+from gpmi.space.points import as_point, copied, labels_of, values_of
 from gpmi.space.space import Space
+from gpmi.space.tables import Column, array_table, frame_columns, named_columns
 
 # A column of a DataFrame with at most this many different numbers is a grid. Grids of docs/benchmarks/tables.md
 # have up to 10 numbers; in its observed tables, ranks hurt for columns with more than 40 distinct numbers.
@@ -175,7 +176,7 @@ class Candidates(Space):
         return self.decode(self.encode(point))
 
     def decode(self, row: Array) -> Point:
-        return self.copy(self.table[self.row_numbers(row)[0]])
+        return copied(self.table[self.row_numbers(row)[0]])
 
     # Fixed coordinates
 
@@ -233,16 +234,16 @@ class Candidates(Space):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        total, found = len(self.encoded) + self.dropped, []
+        total, events = len(self.encoded) + self.dropped, []
         if self.dropped:
-            found.append(Event("dropped candidates", f"{self.dropped} of {total} candidates break a constraint"))
+            events.append(Event("dropped candidates", f"{self.dropped} of {total} candidates break a constraint"))
         if self._index is not None and (repeated := self._index.count_repeated()):
             text = f"{repeated} of {len(self.encoded)} rows equal an earlier row and count as one point with it"
-            found.append(Event("duplicate candidates", text))
+            events.append(Event("duplicate candidates", text))
         for name, choice in zip(self.names or (), self.choices, strict=False):
             if choice is not None and choice.features is not None:
-                found += choice.features.event(name)
-        return tuple(found)
+                events += choice.features.event(name)
+        return tuple(events)
 
     def constrained(self, constraints: Any) -> Candidates:
         """Return the rows that satisfy the constraints. `dropped` says how many did not."""
@@ -255,7 +256,7 @@ class Candidates(Space):
         ]
         read = read_constraints(constraints, operands)
         values, codes = self._values(self.encoded), self._codes(self.encoded)
-        satisfied = read.satisfied(values, codes, self.table, TOLD_TOLERANCE, self.copy)
+        satisfied = read.satisfied(values, codes, self.table, TOLD_TOLERANCE, copied)
         left: Mask = np.all(satisfied, axis=1)
         if not left.any():
             raise read.conflict(read.conflict_in(satisfied), "no candidate is left")

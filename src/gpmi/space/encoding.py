@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpmi._support.types import Array, Numbers
+from gpmi.space.choice import Choice
 from gpmi.space.domain import Domain
-from gpmi.space.parameters import Choice
 
 
 class Encoding(Protocol):

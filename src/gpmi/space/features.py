@@ -45,10 +45,10 @@ class Features:
         rows, names = read
         if len(rows) != len(options):
             raise ValueError(f"features has {len(rows)} rows for {len(options)} options; give a row for each option")
-        found = Features(tuple(names), tuple(map(tuple, rows)))
-        if len(options) > 1 and not found.kept:
+        features = Features(tuple(names), tuple(map(tuple, rows)))
+        if len(options) > 1 and not features.kept:
             raise ValueError("features has the same numbers for all options, so it tells nothing; leave it out")
-        return found
+        return features
 
     def to_json(self) -> dict[str, Any]:
         """Return the descriptors for a study."""
@@ -57,7 +57,7 @@ class Features:
     @staticmethod
     def from_json(written: Mapping[str, Any]) -> Features:
         """Return the descriptors that `to_json` wrote."""
-        rows = [[float(one) for one in row] for row in written["rows"]]
+        rows = [[float(number) for number in row] for row in written["rows"]]
         return Features(tuple(written["names"]), tuple(map(tuple, rows)))
 
     def __repr__(self) -> str:
@@ -85,15 +85,15 @@ class Features:
         part = table[:, left] / np.maximum(np.abs(low), np.abs(high))[left]
         part = part - part.mean(axis=0)
         rest = part / np.sqrt((part * part).sum(axis=0))
-        found: list[int] = []
-        while len(found) < min(len(table) - 1, len(left)) and (rest * rest).sum() > (1.0 - EXPLAINED) * len(left):
+        chosen: list[int] = []
+        while len(chosen) < min(len(table) - 1, len(left)) and (rest * rest).sum() > (1.0 - EXPLAINED) * len(left):
             size = np.sqrt((rest * rest).sum(axis=0))
             unit = np.where(size > 1e-6, rest / np.maximum(size, 1e-6), 0.0)  # a column that is explained is no choice
             explained = ((rest @ rest.T @ unit) * unit).sum(axis=0)
             best = int(np.flatnonzero(explained >= (1.0 - 1e-9) * explained.max())[0])
-            found.append(int(left[best]))
+            chosen.append(int(left[best]))
             rest = rest - np.outer(unit[:, best], unit[:, best] @ rest)
-        return tuple(found)
+        return tuple(chosen)
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -141,18 +141,18 @@ class FeatureColumns:
     @staticmethod
     def of(parts: Iterable[tuple[slice, Features | None]], groups: Sequence[int]) -> FeatureColumns | None:
         """Return the descriptors of choices, given their coordinates; None if there are none."""
-        found = [(columns, one) for columns, one in parts if one is not None]
-        if not found:
+        described = [(columns, features) for columns, features in parts if features is not None]
+        if not described:
             return None
-        width = sum(one.matrix.shape[1] for _, one in found)
+        width = sum(features.matrix.shape[1] for _, features in described)
         matrix = np.zeros((len(groups), width))
         owners: list[int] = []
         names: list[str] = []
-        for columns, one in found:
-            k = one.matrix.shape[1]
-            matrix[columns, len(owners) : len(owners) + k] = one.matrix
+        for columns, features in described:
+            k = features.matrix.shape[1]
+            matrix[columns, len(owners) : len(owners) + k] = features.matrix
             owners += [groups[columns.start]] * k
-            names += one.kept
+            names += features.kept
         return FeatureColumns(matrix, tuple(owners), tuple(names))
 
 
@@ -213,7 +213,9 @@ def _numbers(row: Sequence[Any], names: Sequence[Any], option: Any) -> list[floa
         raise ValueError(f"features has {len(row)} descriptors; give 1 to {MOST_FEATURES}")
     label = checks.shown(option)
     remedy = "give a finite number, or leave out the descriptor"
-    return [checks.number(f"{name} of {label} in features", one, remedy) for name, one in zip(names, row, strict=True)]
+    return [
+        checks.number(f"{name} of {label} in features", number, remedy) for name, number in zip(names, row, strict=True)
+    ]
 
 
 def _distinct(names: list[str]) -> list[str]:

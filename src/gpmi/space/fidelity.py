@@ -17,8 +17,10 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Numbers
+from gpmi.space.choice import Choice
 from gpmi.space.domain import Domain, Options, Steps
-from gpmi.space.parameters import Choice, FieldsOnly, Int, check_unit
+from gpmi.space.fields import FieldsOnly, check_unit
+from gpmi.space.integer import Int
 
 MOST_LEVELS = 20  # each level has hyper-parameters of its own; our choice
 # A curve enters the model at its end and at these shares of it. Our choice: on the development tasks of
@@ -86,14 +88,16 @@ class Fidelity(FieldsOnly):
         given = list(self.levels.items()) if isinstance(self.levels, Mapping) else self.levels
         if not isinstance(given, list | tuple):
             raise TypeError(f"levels of Fidelity is {checks.shown(self.levels)}; give {example}, or Fidelity(1, 52)")
-        pairs = [tuple(one) if isinstance(one, list | tuple) and len(one) == 2 else (one, None) for one in given]
+        pairs = [
+            tuple(level) if isinstance(level, list | tuple) and len(level) == 2 else (level, None) for level in given
+        ]
         if not 2 <= len(pairs) <= MOST_LEVELS:
             raise ValueError(f"Fidelity has {len(pairs)} levels; give 2 to {MOST_LEVELS}, the target last")
         for label, _ in pairs:
             if not isinstance(label, str | int | float) or isinstance(label, bool) or label != label:
                 raise TypeError(f"Fidelity has the level {checks.shown(label)}; name levels by strings or numbers")
-        known = [cost is not None for _, cost in pairs]
-        if any(known) != all(known):
+        is_priced = [cost is not None for _, cost in pairs]
+        if any(is_priced) != all(is_priced):
             raise ValueError(f"Fidelity has {checks.shown(self.levels)}; give the cost of every level, or of none")
         checked = tuple((label, None if cost is None else _checked_cost(label, cost)) for label, cost in pairs)
         costs = [cost for _, cost in checked if cost is not None]
@@ -252,12 +256,12 @@ def find_fidelity(
 ) -> FidelityColumn | None:
     """Return the fidelity among the parameters of a space; None if it has none. Refuse several."""
     inner = [getattr(parameter, "inner", parameter) for parameter in parameters]  # of one that is fixed
-    found = [j for j, parameter in enumerate(inner) if isinstance(parameter, Fidelity)]
-    if not found:
+    numbers = [j for j, parameter in enumerate(inner) if isinstance(parameter, Fidelity)]
+    if not numbers:
         return None
-    if len(found) > 1:
-        several = ", ".join(repr(names[j] if names else j) for j in found)
+    if len(numbers) > 1:
+        several = ", ".join(repr(names[j] if names else j) for j in numbers)
         raise ValueError(f"space has several fidelities, {several}; give one")
-    j = found[0]
+    j = numbers[0]
     assert names is not None
     return FidelityColumn(inner[j], names[j], columns[j].start)

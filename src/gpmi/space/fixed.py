@@ -15,10 +15,11 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Numbers
+from gpmi.space.choice import is_number
 from gpmi.space.domain import Single
 from gpmi.space.encoding import Encoding
+from gpmi.space.fields import FieldsOnly
 from gpmi.space.options import same_option
-from gpmi.space.parameters import FieldsOnly, is_number
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,13 +150,13 @@ def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict
     if not isinstance(fixed, Mapping):
         example = {names[0]: "..."} if names else {0: "..."}
         raise TypeError(f"fixed is {checks.shown(fixed)}; give a dict of fixed values, as in {example}")
-    found = {}
+    by_number = {}
     for key, value in fixed.items():
         if names is not None:
             if not isinstance(key, str) or key not in names:
                 sentence = f"fixed names {checks.shown(key)}, which is not a parameter; there are {list(names)}"
                 raise RefusedValue(sentence, "unknown-parameter", name=key, names=names)
-            found[names.index(key)] = value
+            by_number[names.index(key)] = value
         else:
             whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
             if not whole or not 0 <= key < count:
@@ -163,5 +164,5 @@ def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict
                     f"fixed has the key {checks.shown(key)}; a point of this space is an array: give the numbers of "
                     f"its coordinates, 0 to {count - 1}"
                 )
-            found[int(key)] = value
-    return dict(sorted(found.items()))
+            by_number[int(key)] = value
+    return dict(sorted(by_number.items()))

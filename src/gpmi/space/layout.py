@@ -14,11 +14,12 @@ from gpmi._support.refusals import RefusedValue, reworded
 from gpmi._support.types import Array, Mask, Point
 from gpmi.space.conditions.arc import OnArc, encoding_of
 from gpmi.space.conditions.conditions import ParentCondition, active_parameters, condition_text, conditions_of
-from gpmi.space.conversion import as_point, labels_of, values_of
 from gpmi.space.encoding import Encoding
 from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant, FixedParameter
-from gpmi.space.parameters import Parameter, Real
+from gpmi.space.parameters import Parameter
+from gpmi.space.points import as_point, labels_of, values_of
+from gpmi.space.real import Real
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,21 +135,21 @@ class Layout:
         if extra := [key for key in values if key not in names]:
             sentence = f"x has wrong keys (unknown {extra}); it needs those of {list(names)} that are active"
             raise RefusedValue(sentence, "wrong-keys", missing=[], unknown=extra)
-        found: dict[int, tuple[float, ...]] = {}
-        while len(found) < len(names):
+        coordinates: dict[int, tuple[float, ...]] = {}
+        while len(coordinates) < len(names):
             for j, name in enumerate(names):
-                if j not in found and all(c.parent in found for c in self.conditions[j]):
-                    found[j] = self._encode_one(j, name, values, found)
-        return [found[j] for j in range(len(names))]
+                if j not in coordinates and all(c.parent in coordinates for c in self.conditions[j]):
+                    coordinates[j] = self._encode_one(j, name, values, coordinates)
+        return [coordinates[j] for j in range(len(names))]
 
     def _encode_one(
-        self, j: int, name: str, values: Mapping[str, Any], found: Mapping[int, tuple[float, ...]]
+        self, j: int, name: str, values: Mapping[str, Any], coordinates: Mapping[int, tuple[float, ...]]
     ) -> tuple[float, ...]:
         """Return the coordinates of one parameter. `found` has those of the parameters that it depends on."""
         assert self.names is not None
         active = all(
             self.names[c.parent] in values
-            and int(self.encodings[c.parent].level_numbers(np.array([found[c.parent]]))[0]) in c.numbers
+            and int(self.encodings[c.parent].level_numbers(np.array([coordinates[c.parent]]))[0]) in c.numbers
             for c in self.conditions[j]
         )
         if active and name not in values:
@@ -195,14 +196,14 @@ class Layout:
     @cached_property
     def rounding(self) -> Array:
         """How far apart two encodings of one point may be, (d,): the last digit of a real, 0 otherwise."""
-        found = []
+        digits = []
         for encoding, columns in zip(self.encodings, self.columns, strict=True):
             lo, hi = self.ends[:, columns]
             digit = 2.0 * np.spacing(np.maximum(np.maximum(np.abs(lo), np.abs(hi)), 1.0 if self._any_log else 0.0))
             if isinstance(encoding, OnArc):
                 digit = digit + np.full(2, encoding.speed * np.spacing(np.abs(encoding.inner.ends).max()))
-            found.append(np.where(encoding.count is None, digit, 0.0))
-        return np.concatenate(found)
+            digits.append(np.where(encoding.count is None, digit, 0.0))
+        return np.concatenate(digits)
 
     @property
     def _any_log(self) -> bool:
@@ -217,7 +218,7 @@ class Layout:
         Raise if a value is not one of the parameter, or if the parameter is not always active. A parameter under a
         condition can be fixed only together with the parameters that it depends on, at values that make it active.
         """
-        found: dict[int, FixedParameter | Constant] = {}
+        parts: dict[int, FixedParameter | Constant] = {}
         for j, value in values.items():
             encoding = self.encodings[j]
             assert not isinstance(encoding, FixedParameter)
@@ -226,15 +227,15 @@ class Layout:
             except (TypeError, ValueError) as error:
                 raise reworded(error, f"fixed: {error}") from None
             if isinstance(encoding, Constant):
-                found[j] = encoding
+                parts[j] = encoding
             else:
-                found[j] = FixedParameter(encoding, encoding.canonical(value), row)
-        for j in found:
-            if not all(self._holds(condition, found.get(condition.parent)) for condition in self.conditions[j]):
+                parts[j] = FixedParameter(encoding, encoding.canonical(value), row)
+        for j in parts:
+            if not all(self._holds(condition, parts.get(condition.parent)) for condition in self.conditions[j]):
                 text = condition_text(self.parameters[j].when)
                 sentence = f"fixed has {self.labels[j]!r}, which is active only where {text}; fix that as well"
                 raise RefusedValue(sentence, "fixed-inactive", name=self.labels[j], condition=self.parameters[j].when)
-        return found
+        return parts
 
     def _holds(self, condition: ParentCondition, fixed: FixedParameter | Constant | None) -> bool:
         """Whether a condition holds at every point where its parent is fixed like this."""

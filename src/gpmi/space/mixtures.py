@@ -11,8 +11,8 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.space.conditions.arc import OnArc
-from gpmi.space.parameters import Real
 from gpmi.space.product import Parameters
+from gpmi.space.real import Real
 from gpmi.space.space import Space
 
 
@@ -31,7 +31,7 @@ class Mixture:
         They keep the proportions of row (d,); if all of them are 0 there, they share it equally. Points outside the
         ranges of the parameters are returned as well.
         """
-        others = [one for one in self.columns if one != column]
+        others = [component for component in self.columns if component != column]
         rest = row[others]
         shares = rest / rest.sum() if rest.sum() > 0.0 else np.full(len(others), 1.0 / len(others))
         rows = np.tile(row, (len(values), 1))
@@ -64,8 +64,8 @@ class Triangle:
     @property
     def highs(self) -> Array:
         """The value of each component at its corner, (3,)."""
-        found: Array = self.total - (self.lows.sum() - self.lows)
-        return found
+        highs: Array = self.total - (self.lows.sum() - self.lows)
+        return highs
 
     def rows(self, row: Array, weights: Array) -> Array:
         """Return the points with these barycentric weights (m, 3), everything else as in row (d,)."""
@@ -78,8 +78,8 @@ class Triangle:
         parts = rows[:, self._columns]
         sums = parts.sum(axis=1, keepdims=True)
         scaled = np.where(sums > 0.0, parts * self.total / np.where(sums > 0.0, sums, 1.0), self.total / 3.0)
-        found: Array = (scaled - self.lows) / (self.total - self.lows.sum())
-        return found
+        weights: Array = (scaled - self.lows) / (self.total - self.lows.sum())
+        return weights
 
 
 def mixtures_of(space: Space) -> tuple[Mixture, ...]:
@@ -87,19 +87,23 @@ def mixtures_of(space: Space) -> tuple[Mixture, ...]:
     if not isinstance(space, Parameters):
         return ()
     names = space.names or tuple(f"x{i}" for i in range(len(space.parameters)))
-    found = []
-    for one in space.constraints.linear:
-        (members,) = np.nonzero(one.coefficients)
+    mixtures = []
+    for inequality in space.constraints.linear:
+        (members,) = np.nonzero(inequality.coefficients)
         parts = [(space.encodings[j], space.columns[j]) for j in members]
-        weight = one.coefficients[members[0]] if len(members) else 0.0
-        alike = len(members) > 1 and one.lower == one.upper and bool(np.all(one.coefficients[members] == weight))
+        weight = inequality.coefficients[members[0]] if len(members) else 0.0
+        alike = (
+            len(members) > 1
+            and inequality.lower == inequality.upper
+            and bool(np.all(inequality.coefficients[members] == weight))
+        )
         if alike and all(isinstance(part, Real) and not part.log and not isinstance(part, OnArc) for part, _ in parts):
             columns = tuple(int(column.start) for _, column in parts)
             lows = tuple(float(part.lo) for part, _ in parts if isinstance(part, Real))
-            total = float(one.lower / weight)
+            total = float(inequality.lower / weight)
             if total > sum(lows):
-                found.append(Mixture(tuple(names[j] for j in members), columns, total, lows))
-    return tuple(found)
+                mixtures.append(Mixture(tuple(names[j] for j in members), columns, total, lows))
+    return tuple(mixtures)
 
 
 def grid_of(sides: int) -> tuple[Array, Array]:

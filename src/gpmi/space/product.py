@@ -69,10 +69,12 @@ class Parameters(Space):
         return Parameters(tuple(parameters.values()), tuple(parameters), events=events)
 
     def __post_init__(self) -> None:
-        found = self.fidelity  # raises if there are several
+        fidelity = self.fidelity  # raises if there are several
         for conditions in self.layout.conditions:  # raises if one is wrong
-            if found is not None and any(self.columns[one.parent].start == found.column for one in conditions):
-                raise ValueError(f"a parameter is active by {found.name!r}, a fidelity; give it another condition")
+            if fidelity is not None and any(
+                self.columns[condition.parent].start == fidelity.column for condition in conditions
+            ):
+                raise ValueError(f"a parameter is active by {fidelity.name!r}, a fidelity; give it another condition")
 
     def __repr__(self) -> str:
         names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
@@ -118,10 +120,10 @@ class Parameters(Space):
         full = np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
         if not self.constraints.texts:
             return full
-        found = self.rows
-        if found is None:
-            found = self.feasible_set.spread(self._sobol_points, _EXTENT_POINTS, np.random.default_rng(0))
-        width = np.ptp(found, axis=0)
+        points = self.rows
+        if points is None:
+            points = self.feasible_set.spread(self._sobol_points, _EXTENT_POINTS, np.random.default_rng(0))
+        width = np.ptp(points, axis=0)
         alone = np.concatenate([np.full(encoding.width, encoding.width == 1) for encoding in self.encodings])
         result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
         return result
@@ -185,7 +187,9 @@ class Parameters(Space):
         """All points of a discrete product within `FeasibleSet.ranges`, feasible or not."""
         first = self.feasible_set.ranges[:, :1].astype(np.intp)
         numbers = np.indices(self._sizes).reshape(len(self._sizes), -1) + first
-        rows = np.concatenate([one.from_levels(i) for one, i in zip(self.encodings, numbers, strict=True)], axis=1)
+        rows = np.concatenate(
+            [encoding.from_levels(i) for encoding, i in zip(self.encodings, numbers, strict=True)], axis=1
+        )
         if not self.layout.conditional:
             return rows
         _, unique = np.unique(self.layout.normalise(rows), axis=0, return_index=True)
@@ -210,11 +214,11 @@ class Parameters(Space):
         return self.layout.from_unit(u)
 
     def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
-        return settable(self.feasible_set, self._filled, row, taken) if self.has_steps else Settable(row, True)
+        return settable(self.feasible_set, self._filled, row, taken) if self.is_stepped else Settable(row, True)
 
     def settings_around(self, row: Array) -> Array:
         """Return points (m, d) around a point that instruments can set, the nearest first; none without steps."""
-        return settings_around(self.feasible_set, self._filled, row) if self.has_steps else np.empty((0, len(row)))
+        return settings_around(self.feasible_set, self._filled, row) if self.is_stepped else np.empty((0, len(row)))
 
     def _filled(self, fixed: Mapping[Any, Any], row: Array) -> Array | None:
         """Return a point (d,), moved to the part of the space with fixed values; None if that is empty."""
@@ -225,7 +229,7 @@ class Parameters(Space):
         return np.asarray(part.last_inside(row[None], row[None])[0])
 
     @cached_property
-    def has_steps(self) -> bool:
+    def is_stepped(self) -> bool:
         return bool(stepped(self.layout))
 
     # One point
@@ -263,7 +267,11 @@ class Parameters(Space):
 
     @property
     def support_count(self) -> int:
-        return len(self.feasible_set.supports.few) if self.constraints.counts and self.rows is None else 0
+        return len(self.feasible_set.supports.few) if self.counts_parameters else 0
+
+    @property
+    def counts_parameters(self) -> bool:
+        return bool(self.constraints.counts) and self.rows is None
 
     def last_inside(self, z: Array, new: Array) -> Array:
         """Return the last points of the space on the lines from its points z to `new`, all (m, d).
@@ -278,7 +286,7 @@ class Parameters(Space):
         if constraints is None:
             return self
         names = self.names or tuple(f"x{i}" for i in range(len(self.parameters)))
-        operands = [parameter_operand(name, one) for name, one in zip(names, self.parameters, strict=True)]
+        operands = [parameter_operand(name, parameter) for name, parameter in zip(names, self.parameters, strict=True)]
         space = replace(self, constraints=self.constraints.joined_with(read_constraints(constraints, operands)))
         if (conflict := space._conflict()) is not None:
             raise conflict
@@ -300,9 +308,11 @@ class Parameters(Space):
     # Fixed coordinates
 
     def with_fixed(self, fixed: Any) -> Parameters:
-        found = self.layout.fix(fixed_by_number(fixed, self.names, len(self.parameters)))
-        parameters = tuple(found.get(j, parameter) for j, parameter in enumerate(self.parameters))
-        others = self.constraints.with_fixed({j: one for j, one in found.items() if isinstance(one, FixedParameter)})
+        parts = self.layout.fix(fixed_by_number(fixed, self.names, len(self.parameters)))
+        parameters = tuple(parts.get(j, parameter) for j, parameter in enumerate(self.parameters))
+        others = self.constraints.with_fixed(
+            {j: fixed_part for j, fixed_part in parts.items() if isinstance(fixed_part, FixedParameter)}
+        )
         part = replace(self, parameters=parameters, constraints=others)
         if (conflict := part._conflict()) is not None:
             sentence = f"fixed is {checks.shown(dict(fixed))}, which leaves no point: {conflict}"

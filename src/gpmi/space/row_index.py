@@ -33,8 +33,8 @@ class RowIndex:
         """Return the numbers of the rows equal to this one, ascending. O(d log m) if there are few."""
         (key,) = _hashes(row[None])
         first, last = np.searchsorted(self.hashes, key, "left"), np.searchsorted(self.hashes, key, "right")
-        found = self.order[first:last]
-        return found[np.all(self.rows[found] == row, axis=1)]  # other rows may have the same hash
+        same_hash = self.order[first:last]
+        return same_hash[np.all(self.rows[same_hash] == row, axis=1)]  # other rows may have the same hash
 
     def count_repeated(self) -> int:
         """Count the rows that equal an earlier one. O(m), and a sort of the rows that share a hash."""

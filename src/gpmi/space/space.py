@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
+from gpmi._support.types import Array, Event, Numbers, Point
 from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import FidelityColumn
 from gpmi.space.row_index import RowIndex
@@ -160,23 +160,33 @@ class Space(ABC):
     @cached_property
     def target(self) -> Space:
         """The points at the target of the fidelity: all points if there is none."""
-        return self if self.fidelity is None else self.with_fixed({self.fidelity.name: self.fidelity.fidelity.target})
+        return self.with_fixed(self.target_values) if self.target_values else self
+
+    @cached_property
+    def target_values(self) -> Mapping[str, Any]:
+        """The target of the fidelity by its name; empty if there is none."""
+        return {} if self.fidelity is None else {self.fidelity.name: self.fidelity.fidelity.target}
 
     def check_at_target(self, fixed: Any) -> None:
         """Refuse fixed coordinates with the fidelity: results are at its target."""
-        found = self.fidelity
-        if found is not None and isinstance(fixed, Mapping) and found.name in fixed:
-            raise ValueError(f"fixed has {found.name!r}, but results are at {found.fidelity.target!r}; leave it out")
+        for name, target in self.target_values.items():
+            if isinstance(fixed, Mapping) and name in fixed:
+                raise ValueError(f"fixed has {name!r}, but results are at {target!r}; leave it out")
 
     @property
     def parameter_count(self) -> int:
         """The number of parameters that are optimised: those that vary, without a fidelity."""
-        return len(set(self.groups)) - (self.fidelity is not None)
+        return len(set(self.groups)) - len(self.target_values)
 
     @property
     def support_count(self) -> int:
         """How many supports an initial design shows, where constraints count parameters; 0 if there are too many."""
         return 0
+
+    @property
+    def counts_parameters(self) -> bool:
+        """Whether constraints count parameters of a space that cannot be enumerated."""
+        return False
 
     @property
     @abstractmethod
@@ -200,23 +210,8 @@ class Space(ABC):
         """Return the same points, with ranks as coordinates where a column of candidates is a grid (`Candidates`)."""
         return self
 
-    def copy(self, point: Point) -> Point:
-        """Return a copy that the user may change. An option of a Choice stays the user's own object."""
-        if isinstance(point, np.ndarray):
-            return np.array(point)
-        label = getattr(point, "label", None)
-        return dict(point) if label is None else LabelledPoint(point, label)
-
-    def freeze(self, point: Point) -> Point:
-        """Return a copy that nobody can change."""
-        if not isinstance(point, np.ndarray):
-            return FrozenPoint(point, getattr(point, "label", None))
-        copy = np.array(point)
-        copy.flags.writeable = False
-        return copy
-
     @property
-    def has_steps(self) -> bool:
+    def is_stepped(self) -> bool:
         """Whether a Real that is not fixed has a step: what is suggested is at its settings."""
         return False
 

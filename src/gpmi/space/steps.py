@@ -16,7 +16,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.space.constraints.feasible_set import FeasibleSet
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import ON_STEP, Continuous
+from gpmi.space.real import ON_STEP, Continuous
 
 # Our limits of the cost, not tuned.
 _MOST = 4096  # combinations of settings that are tried at once
@@ -28,7 +28,7 @@ class Settable(NamedTuple):
     """A point whose stepped parameters are at their settings."""
 
     row: Array  # (d,)
-    found: bool  # False if no settings near the point keep the constraints: then it is the point itself
+    is_possible: bool  # False if no settings near the point keep the constraints: then it is the point itself
 
 
 def stepped(layout: Layout) -> list[int]:
@@ -48,22 +48,22 @@ def settable(feasible: FeasibleSet, fill: Fill, row: Array, taken: Container[byt
     layout = feasible.layout
     numbers = layout.level_numbers(row[None])
     active = layout.active(numbers)[0]
-    own = [j for j in stepped(layout) if active[j]]
-    if not own:
+    with_step = [j for j in stepped(layout) if active[j]]
+    if not with_step:
         return Settable(row, True)
     values = layout.values(numbers)[0]
     kept: Array | None = None
-    for sides in (1, 2) if len(own) <= _FAR else (1,):
-        rows, away = _combinations(layout, row, own, values, sides)
+    for sides in (1, 2) if len(with_step) <= _FAR else (1,):
+        rows, away = _combinations(layout, row, with_step, values, sides)
         if away[0] < ON_STEP:
             return Settable(rows[0], True)
         good = rows[feasible.contains(rows)]
-        for one in (
-            good if len(good) or not feasible.constraints.linear else _filled(feasible, fill, own, rows[:_FILLED])
+        for candidate in (
+            good if len(good) or not feasible.constraints.linear else _filled(feasible, fill, with_step, rows[:_FILLED])
         ):
-            if one.tobytes() not in taken:
-                return Settable(one, True)
-            kept = one if kept is None else kept
+            if candidate.tobytes() not in taken:
+                return Settable(candidate, True)
+            kept = candidate if kept is None else kept
     return Settable(row, False) if kept is None else Settable(kept, True)
 
 
@@ -75,31 +75,34 @@ def settings_around(feasible: FeasibleSet, fill: Fill, row: Array) -> Array:
     layout = feasible.layout
     numbers = layout.level_numbers(row[None])
     active = layout.active(numbers)[0]
-    own = [j for j in stepped(layout) if active[j]]
-    if not own:
+    with_step = [j for j in stepped(layout) if active[j]]
+    if not with_step:
         return row[None]
-    rows, _ = _combinations(layout, row, own, layout.values(numbers)[0], 2 if len(own) <= _FAR else 1)
+    rows, _ = _combinations(layout, row, with_step, layout.values(numbers)[0], 2 if len(with_step) <= _FAR else 1)
     good = rows[feasible.contains(rows)]
     if len(good) or not feasible.constraints.linear:
         return good
-    return np.array(list(_filled(feasible, fill, own, rows[:_FILLED]))).reshape(-1, len(row))
+    return np.array(list(_filled(feasible, fill, with_step, rows[:_FILLED]))).reshape(-1, len(row))
 
 
-def _combinations(layout: Layout, row: Array, own: list[int], values: Array, sides: int) -> tuple[Array, Array]:
+def _combinations(layout: Layout, row: Array, with_step: list[int], values: Array, sides: int) -> tuple[Array, Array]:
     """Return rows (m, d) with combinations of settings, the nearest first, and their squared distances (m,), in steps.
 
     Of more than _MOST combinations a selection is made, by random numbers that are a function of the row.
     """
-    choices = [_continuous(layout, j).settings_near(float(values[j]), sides) for j in own]
-    sizes = [len(one) for one in choices]
+    choices = [_continuous(layout, j).settings_near(float(values[j]), sides) for j in with_step]
+    sizes = [len(settings) for settings in choices]
     if math.prod(sizes) <= _MOST:
         picks = np.indices(sizes).reshape(len(sizes), -1).T
     else:
         rng = np.random.default_rng(np.frombuffer(row.tobytes(), dtype=np.uint32))
-        nearest = [int(np.argmin(np.abs(np.array(one) - values[j]))) for one, j in zip(choices, own, strict=True)]
+        nearest = [
+            int(np.argmin(np.abs(np.array(settings) - values[j])))
+            for settings, j in zip(choices, with_step, strict=True)
+        ]
         picks = np.unique(np.concatenate([[nearest], rng.integers(sizes, size=(_MOST, len(sizes)))]), axis=0)
     rows, away = np.repeat(row[None], len(picks), axis=0), np.zeros(len(picks))
-    for k, j in enumerate(own):
+    for k, j in enumerate(with_step):
         encoding, label = layout.encodings[j], layout.labels[j]
         coordinates = np.array([encoding.encode(label, value) for value in choices[k]])
         rows[:, layout.columns[j]] = coordinates[picks[:, k]]
@@ -114,12 +117,12 @@ def _continuous(layout: Layout, j: int) -> Continuous:
     return parameter
 
 
-def _filled(feasible: FeasibleSet, fill: Fill, own: list[int], rows: Array) -> Iterator[Array]:
+def _filled(feasible: FeasibleSet, fill: Fill, with_step: list[int], rows: Array) -> Iterator[Array]:
     """Yield those of the rows (m, d) that become feasible if the other parameters move a little, moved."""
     names = feasible.layout.names
-    keys: list[Any] = [names[j] if names else j for j in own]
-    for one in rows:
-        point = feasible.layout.decode(one)
-        moved = fill({key: point[key] for key in keys}, one)
+    keys: list[Any] = [names[j] if names else j for j in with_step]
+    for row in rows:
+        point = feasible.layout.decode(row)
+        moved = fill({key: point[key] for key in keys}, row)
         if moved is not None and feasible.contains(moved[None])[0]:
             yield moved

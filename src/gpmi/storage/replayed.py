@@ -11,16 +11,16 @@ from typing import Any, cast, get_args
 from gpmi._support import checks
 from gpmi._support.types import Array, FrozenPoint, Point
 from gpmi.optimizer.curves import checked_step, is_next_step
-from gpmi.space import Space
+from gpmi.space import Space, frozen
 from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
-from gpmi.trials.costs import ENDED
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import details_of, stored_fields
-from gpmi.trials.trial import PREDICTIONS, fields_of_type
+from gpmi.trials.trial import ENDED, PREDICTIONS, fields_of_type
+from gpmi.trials.value_goal import MAXIMISE
 
 LATEST = 253402300800.0  # the end of the year 9999, in seconds since 1970: later times have no date
 FLAGS = fields_of_type("bool")
@@ -79,12 +79,12 @@ class ReplayedLog(Log):
 
     def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
         point = self.space.canonical(point_from_json(x))
-        return super().add(self.space.freeze(point), self.space.encode(point), origin, **fields)
+        return super().add(frozen(point), self.space.encode(point), origin, **fields)
 
     def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
         """Set the point of a pending trial. Round-trip it through JSON first, as `add` does."""
         point = self.space.canonical(point_from_json(point_to_json(self.space, x)))
-        return super().move(number, self.space.freeze(point), self.space.encode(point), when)
+        return super().move(number, frozen(point), self.space.encode(point), when)
 
     def annotate(self, annotation: Annotation) -> None:
         """Add an annotation to its trial, which may be forgotten."""

@@ -32,7 +32,7 @@ from gpmi.space import (
     Space,
     is_matrix_form,
 )
-from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import NamedGoals, given_goals
 from gpmi.trials.sources import SourceValue, sources_of
 from gpmi.trials.value_bounds import ValueBounds
 
@@ -121,7 +121,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
         "policy": lambda policy: _build(policy, POLICIES),
         "constraints": lambda constraints: [_constraint_from_json(constraint) for constraint in constraints],
         "x0": lambda points: [point_from_json(point) for point in points],
-        "goals": Goals.from_json,
+        "goals": NamedGoals.from_json,
         "earlier": _earlier_from_json,
     }
     return {name: read.get(name, lambda same: same)(value) for name, value in description.items()}
@@ -158,8 +158,10 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
             stored = _fields(name, _build(stored, POLICIES), POLICIES)  # without fields that the class no longer has
         given = option_to_json(name, value, about, _goals_of(description, options))
         if name == "goals" and stored is not None:
-            if dict(Goals.of(value)) != dict(Goals.from_json(stored)):  # in any order
-                return Contradiction(f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}")
+            if dict(NamedGoals.of(value)) != dict(NamedGoals.from_json(stored)):  # in any order
+                return Contradiction(
+                    f"goals is {shown(value)}, but that of the study is {NamedGoals.from_json(stored)}"
+                )
         elif name == "earlier" and stored is None and not given:
             continue
         elif name == "earlier" and text_of(given) != text_of(stored):
@@ -208,7 +210,7 @@ def _values_in_short(parameter: Any) -> str:
 def _goals_of(description: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
     """Return the goals that are given, or those of the study."""
     stored = description.get("goals")
-    return options.get("goals") or (None if stored is None else Goals.from_json(stored))
+    return options.get("goals") or (None if stored is None else NamedGoals.from_json(stored))
 
 
 def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
@@ -225,7 +227,7 @@ def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
         is_point = isinstance(value, Mapping) or (shape(value) is not None and len(shape(value) or ()) == 1)
         return [point_to_json(about, x) for x in ([value] if is_point and not _dicts(value) else value)]
     if name == "goals":
-        return Goals.of(value).to_json()
+        return NamedGoals.of(value).to_json()
     if name == "earlier":
         return _earlier_to_json(value, Space.of(space), goals)
     if name == "bounds":
@@ -367,7 +369,7 @@ def _label(label: Any) -> Any:
 
 def _earlier_to_json(value: Any, space: Space, goals: Any) -> dict[str, list[list[Any]]]:
     """Return the values of named sources, those outside the space too: [x, y, noise_var, repeats] or with outputs."""
-    sources = sources_of(value, space, Goals.given(goals))
+    sources = sources_of(value, space, given_goals(goals))
     return {source.name: [_value_to_json(source.name, value) for value in source.values] for source in sources}
 
 

@@ -24,7 +24,8 @@ from gpmi.storage.platforms import own_platform
 from gpmi.storage.replayed import ReplayedLog
 from gpmi.storage.tables import StoredStudy, Transaction
 from gpmi.storage.workers import own_name
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
+from gpmi.trials.value_goal import MAXIMISE
 
 Value = TypeVar("Value")
 BATCH = 256  # entries that are replayed before Ctrl-C acts: a tenth of a second at most. Our choice

@@ -19,6 +19,7 @@ from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, Point
 from gpmi.optimizer.curves import is_next_step
+from gpmi.space import frozen
 from gpmi.storage.annotations import Annotation
 from gpmi.storage.deliveries import Delivery
 from gpmi.storage.entries import StoredEntry, content_of_report
@@ -370,7 +371,7 @@ class StudyLog(SharedLog):
         """Return the trial as it will be once a waiting delivery has arrived."""
         outcome = delivery.outcome
         if delivery.number is None:
-            x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
+            x = frozen(self.space.canonical(point_from_json(delivery.point)))
             return Trial(self.next_number, x, origin="user", **{**vars(outcome), **self.goals.derived(outcome)})
         trial = self.at(delivery.number)
         if trial.status == "told" and self.lacks(trial.number, outcome):

@@ -11,9 +11,10 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern
+from gpmi.gp.lazy_search import search_lazily
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import moments_in_chunks, search_lazily
+from gpmi.gp.tracking import moments_in_chunks
 
 GREEDY = 1.0 - 1.0 / math.e  # the share of gamma_T that greedy choices are sure to reach (Nemhauser et al. 1978)
 _ROUNDING = 1e-14  # of the prior variance: variances this close are a tie, about fifty roundings; our choice

@@ -1,22 +1,36 @@
-"""Trials: one point each, the log of all of them, and trials in tables and files."""
+"""Trials: one point each, what their outputs are for, the log of all of them, and trials in tables and files."""
 
-from gpmi.trials.costs import ENDED, cost_of
 from gpmi.trials.dataframe import Printable, front_listing, listing, names_of
 from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
-from gpmi.trials.log import Entry, Log
+from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Limit, Match, Max, Min, Objective
+from gpmi.trials.goals import Goals
+from gpmi.trials.log import Entry, Log, exactness_of
+from gpmi.trials.named_goals import NamedGoals, given_goals
 from gpmi.trials.outcomes import OUTPUTS, Details, Outcome
 from gpmi.trials.outputs import Outputs, Y
-from gpmi.trials.trial import Origin, Report, Status, Trial, names_a_trial
+from gpmi.trials.trial import ENDED, Origin, Report, Status, Trial, names_a_trial
 from gpmi.trials.units import Units
 from gpmi.trials.value_bounds import OPEN, ValueBounds
+from gpmi.trials.value_goal import MAXIMISE, ValueGoal
 
 __all__ = [
     "ENDED",
+    "MAXIMISE",
     "OPEN",
     "OUTPUTS",
+    "AtLeast",
+    "AtMost",
     "Details",
     "Entry",
+    "Goal",
+    "Goals",
+    "Limit",
     "Log",
+    "Match",
+    "Max",
+    "Min",
+    "NamedGoals",
+    "Objective",
     "Origin",
     "Outcome",
     "Outputs",
@@ -26,9 +40,11 @@ __all__ = [
     "Trial",
     "Units",
     "ValueBounds",
+    "ValueGoal",
     "Y",
-    "cost_of",
+    "exactness_of",
     "front_listing",
+    "given_goals",
     "listing",
     "names_a_trial",
     "names_of",

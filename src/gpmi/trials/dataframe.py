@@ -12,8 +12,9 @@ from gpmi._support.text import NAME, Line, aligned, columns, coordinate, html_li
 from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials.goal_summary import along_front, at_target, broken_limits, missing_outputs, told_front
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
 from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Trial, fields_of_type
+from gpmi.trials.value_goal import MAXIMISE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -94,9 +95,9 @@ class OutputColumns:
     @staticmethod
     def of(goals: Goals, parameters: Iterable[str], *, fidelity: bool = False) -> OutputColumns:
         """Return the columns beside those of the parameters. They do not depend on the order of the goals."""
-        own, left_out = {*parameters}, () if fidelity else ABOUT_FIDELITY
+        names, left_out = {*parameters}, () if fidelity else ABOUT_FIDELITY
         others = (field.name for field in fields(Trial) if field.name not in left_out)
-        taken = {"number", "trial", "label", *own, *others}
+        taken = {"number", "trial", "label", *names, *others}
         titles = {name: _free(f"out.{name}" if name.startswith("out.") else name, taken) for name in goals.named}
         taken |= {*titles.values()}
         details: dict[tuple[str, str], str] = {}
@@ -105,7 +106,7 @@ class OutputColumns:
                 details[field, name] = title = _free(f"{titles[name]} {ending}", taken)
                 taken.add(title)
         ordered = {(field, name): details[field, name] for name in goals.named for field in DETAILS.values()}
-        return OutputColumns(titles, ordered, _free("unmet", (taken - {"unmet"}) | own))
+        return OutputColumns(titles, ordered, _free("unmet", (taken - {"unmet"}) | names))
 
     def __iter__(self) -> Iterator[str]:
         """Yield all columns, each output followed by its details."""
@@ -130,12 +131,12 @@ class OutputColumns:
 
     def fields(self, row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the fields of `Trial` about outputs that a row has, except `unmet`, which follows from the goals."""
-        found: dict[str, dict[str, Any]] = {"outputs": {}, **{field: {} for field in DETAILS.values()}}
+        by_field: dict[str, dict[str, Any]] = {"outputs": {}, **{field: {} for field in DETAILS.values()}}
         places = {("outputs", name): title for name, title in self.values.items()}
         for (field, name), title in (places | dict(self.details)).items():
             if row.get(title) is not None:
-                found[field][name] = row[title]
-        return found
+                by_field[field][name] = row[title]
+        return by_field
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
@@ -175,12 +176,12 @@ def frame(trials: Iterable[Trial], space: Space, goals: Goals = MAXIMISE) -> Dat
         return series
 
     values = [_values(trial.x, space) for trial in trials]
-    some = [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
-    some += ABOUT_FIDELITY if space.fidelity is not None else ()
-    found = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
-    outputs = OutputColumns.of(goals, found, fidelity=space.fidelity is not None)
-    found |= output_series(outputs, [outputs.row(trial) for trial in trials])
-    table = pandas.DataFrame(found | {name: column(name) for name in (*COLUMNS, *some)})
+    optional = [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
+    optional += ABOUT_FIDELITY if space.fidelity is not None else ()
+    cells = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *optional)))}
+    outputs = OutputColumns.of(goals, cells, fidelity=space.fidelity is not None)
+    cells |= output_series(outputs, [outputs.row(trial) for trial in trials])
+    table = pandas.DataFrame(cells | {name: column(name) for name in (*COLUMNS, *optional)})
     table.index = pandas.Index([trial.number for trial in trials], dtype="int64", name="trial")
     return table
 
@@ -233,10 +234,12 @@ def front_notebook(lines: Sequence[Line], front: Sequence[Trial], space: Space, 
 def _recipes(trials: Sequence[Trial], space: Space) -> tuple[list[str], list[list[str]]]:
     """Return the head and the first cells of the rows: the number of each trial and at most WIDE parameters."""
     names = names_of(space)
-    more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
-    head = ["trial", *(shortened(name, NAME) for name in names[:WIDE]), *more]
+    left_out = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
+    head = ["trial", *(shortened(name, NAME) for name in names[:WIDE]), *left_out]
     values = [[coordinate(value) for value in _values(trial.x, space)[:WIDE]] for trial in trials]
-    return head, [[str(trial.number), *own, *("..." for _ in more)] for trial, own in zip(trials, values, strict=True)]
+    return head, [
+        [str(trial.number), *cells, *("..." for _ in left_out)] for trial, cells in zip(trials, values, strict=True)
+    ]
 
 
 def _output_heads(goals: Goals) -> list[str]:

@@ -26,12 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from gpmi._support import checks
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Point
-from gpmi.space import Choice, Parameters, Space
+from gpmi.space import Choice, Parameters, Space, frozen
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.goals import Goals
+from gpmi.trials.named_goals import given_goals
 from gpmi.trials.outcomes import OUTPUTS, Outcome
 from gpmi.trials.outputs import Outputs
-from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, Trial, checked_trials, fields_of_type
+from gpmi.trials.replay import checked_trials
+from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, Trial, fields_of_type
+from gpmi.trials.value_goal import MAXIMISE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -81,7 +84,7 @@ def read_trials(path: str | Path, space: Any, goals: Mapping[str, Any] | None = 
     They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`. For a run with goals give its
     `goals`: they say which columns are outputs and which limits hold.
     """
-    path, space, outputs = _checked_path(path), Space.of(space), Goals.given(goals)
+    path, space, outputs = _checked_path(path), Space.of(space), given_goals(goals)
     if path.suffix == ".parquet":
         pandas = _pandas("Parquet")
         return _from_frame(pandas.read_parquet(path), space, outputs, str(path), texts=True)
@@ -108,22 +111,22 @@ def from_frame(table: DataFrame, space: Any, goals: Mapping[str, Any] | None = N
     In the second, no parameter may have the name of a field of `Trial`, or `label` where candidates have labels. A run
     with goals needs its `goals`, as for `read_trials`.
     """
-    return _from_frame(table, Space.of(space), Goals.given(goals), "the table", texts=False)
+    return _from_frame(table, Space.of(space), given_goals(goals), "the table", texts=False)
 
 
 def check_target(path: str | Path) -> None:
     """Refuse a path that trials cannot be written to, before a run spends time on them."""
-    found = _checked_path(path)
-    if found.suffix == ".parquet":
+    target = _checked_path(path)
+    if target.suffix == ".parquet":
         _pandas("Parquet")
-    checks.writable_folder("path", found, found.parent)
+    checks.writable_folder("path", target, target.parent)
 
 
 def _checked_path(path: str | Path) -> Path:
-    found = Path(path)
-    if found.suffix not in SUFFIXES:
+    file = Path(path)
+    if file.suffix not in SUFFIXES:
         raise ValueError(f"path is {str(path)!r}; give a file that ends in {', '.join(SUFFIXES)}")
-    return found
+    return file
 
 
 def _replace(path: Path, write: Callable[[str], Any]) -> None:
@@ -190,13 +193,13 @@ def _trials(
     rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, goals: Goals, source: str
 ) -> tuple[Trial, ...]:
     """Return the trials of rows, which come with their line numbers."""
-    found = list[Trial]()
+    trials = list[Trial]()
     for line, row in rows:
         try:
-            found.append(trial_of(row, space, len(found), goals))
+            trials.append(trial_of(row, space, len(trials), goals))
         except (TypeError, ValueError) as error:
             raise RefusedValue(f"{source}:{line}: {error}").like(error, line=line) from error
-    return tuple(found)
+    return tuple(trials)
 
 
 def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals = MAXIMISE) -> Trial:
@@ -205,9 +208,9 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals = MA
     outputs = output_columns(goals, space)
     for title in row:
         if title not in titles and title != "number" and title not in (*fields_in(space), *FORMER_NOTES, *outputs):
-            known = ", ".join([*titles, *(outputs.values.values() or ["y"])])
+            allowed = ", ".join([*titles, *(outputs.values.values() or ["y"])])
             what = "is neither a parameter nor an output" if goals.named else "is not a parameter"
-            raise ValueError(f"there is a column {checks.shown(title)}, which {what}; give {known}")
+            raise ValueError(f"there is a column {checks.shown(title)}, which {what}; give {allowed}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
@@ -235,8 +238,8 @@ def _output_fields(
 
     `given` has the fields of the row that are not about outputs.
     """
-    found, single, y = columns.fields(row), goals.single, given.get("y")
-    outputs = found["outputs"]
+    given_outputs, single, y = columns.fields(row), goals.single, given.get("y")
+    outputs = given_outputs["outputs"]
     wanted = ", ".join(columns.values.values())
     if given.get("constraints"):
         raise ValueError(f"constraints is {checks.shown(given['constraints'])}, but there are goals; give {wanted}")
@@ -247,21 +250,23 @@ def _output_fields(
     elif y is not None:
         raise ValueError(f"y is {checks.shown(y)}, but there are several objectives; give {wanted}")
     status = given.get("status", "told" if outputs else "pending")
-    first = Outputs(found["outputs_before"]) if found["outputs_before"] else None
+    first = Outputs(given_outputs["outputs_before"]) if given_outputs["outputs_before"] else None
     if status != "told":
         if outputs and status in get_args(Status):
             raise ValueError(f"status is {checks.shown(status)}, but {next(iter(outputs))} has a value; remove one")
-        about = {name: Outputs(found[name]) for name in OUTPUTS if found[name]}  # a retracted trial has error bars
+        about = {
+            name: Outputs(given_outputs[name]) for name in OUTPUTS if given_outputs[name]
+        }  # a retracted trial has error bars
         return {"status": status, "outputs_before": first, **about}
     for name, usual in (("noise_var", 0.0), ("repeats", 1)):
         if single in outputs:  # the fields of y are those of its output
-            found[f"output_{name}"].setdefault(single, given.get(name, usual))
+            given_outputs[f"output_{name}"].setdefault(single, given.get(name, usual))
         elif given.get(name, usual) != usual:
             titles = ", ".join(columns.details[f"output_{name}", output] for output in goals)
             raise ValueError(f"{name} is {checks.shown(given[name])}, but it belongs to y; give {titles}")
     if not outputs:
         raise ValueError(f"status is 'told', but no output has a value; give at least one of {wanted}")
-    measured: Any = {name: Outputs(found[name]) for name in OUTPUTS}
+    measured: Any = {name: Outputs(given_outputs[name]) for name in OUTPUTS}
     outcome = Outcome("told", **measured).checked()
     about = {name: getattr(outcome, name) for name in OUTPUTS}
     return {"status": status, "outputs_before": first, **about, **goals.derived(outcome)}
@@ -277,7 +282,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
         there = zip(values.items(), none, strict=True)
         point = {name: value for (name, value), is_option in there if value is not None or is_option}
     space.encode(point)  # refuses anything that is not a point of the space
-    return space.freeze(space.canonical(point))
+    return frozen(space.canonical(point))
 
 
 def _options(space: Space, j: int) -> Choice | None:

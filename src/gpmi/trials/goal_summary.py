@@ -14,7 +14,8 @@ import numpy as np
 from gpmi._support.text import NAME, Line, best_lines, rounded, shortened, some_of
 from gpmi._support.types import Point
 from gpmi.space import Space
-from gpmi.trials.goals import Goals, Match, Min, Objective
+from gpmi.trials.goal_kinds import Match, Min, Objective
+from gpmi.trials.goals import Goals
 from gpmi.trials.trial import Trial
 
 LISTED = 60  # characters of the numbers of trials that wait for one output, at most; our choice
@@ -27,11 +28,11 @@ def missing_outputs(trials: Iterable[Trial], goals: Goals) -> dict[int, tuple[st
     measurement of one output waits for nothing.
     """
     told = [trial for trial in trials if trial.status == "told"]
-    known: dict[bytes, set[str]] = {}
+    measured: dict[bytes, set[str]] = {}
     for trial in told:
-        known.setdefault(_place(trial), set()).update(trial.values)
+        measured.setdefault(_place(trial), set()).update(trial.values)
     wanted = [name for name, goal in goals.items() if goal is not None]
-    missing = {trial.number: tuple(name for name in wanted if name not in known[_place(trial)]) for trial in told}
+    missing = {trial.number: tuple(name for name in wanted if name not in measured[_place(trial)]) for trial in told}
     return {number: names for number, names in missing.items() if names}
 
 
@@ -49,11 +50,8 @@ def at_target(trials: Iterable[Trial], space: Space) -> Iterable[Trial]:
 
     Where there are steps, these are all trials but those that a user ends earlier, by a step that is fixed.
     """
-    fidelity = space.fidelity
-    if fidelity is None:
-        return trials
-    target = fidelity.fidelity.target
-    return [trial for trial in trials if trial.x[fidelity.name] == target]
+    targets = space.target_values.items()
+    return [trial for trial in trials if all(trial.x[name] == target for name, target in targets)]
 
 
 def told_front(trials: Iterable[Trial], goals: Goals, space: Space) -> tuple[Trial, ...]:
@@ -62,18 +60,18 @@ def told_front(trials: Iterable[Trial], goals: Goals, space: Space) -> tuple[Tri
     They are feasible, and no objective is worse than what was stated as acceptable. O(n) for each of them. Only values
     at the target of a fidelity count.
     """
-    known = [trial for trial in at_target(trials, space) if trial.feasible and goals.accepts(trial.outputs)]
-    values = {trial.number: _oriented(trial, goals) for trial in known}
-    order = sorted(known, key=lambda trial: tuple(values[trial.number]), reverse=True)
+    acceptable = [trial for trial in at_target(trials, space) if trial.feasible and goals.accepts(trial.outputs)]
+    values = {trial.number: _oriented(trial, goals) for trial in acceptable}
+    order = sorted(acceptable, key=lambda trial: tuple(values[trial.number]), reverse=True)
     front: list[Trial] = []  # sorted downwards, so that only an earlier trial can dominate a later one
     above = np.empty((0, len(goals.objectives)))
     places: set[bytes] = set()
     for trial in order:
-        own, place = values[trial.number], space.encode(trial.x).tobytes()
-        dominated = np.any(np.all(above >= own, axis=1) & np.any(above > own, axis=1))
+        value, place = values[trial.number], space.encode(trial.x).tobytes()
+        dominated = np.any(np.all(above >= value, axis=1) & np.any(above > value, axis=1))
         if not dominated and place not in places:
             front.append(trial)
-            above = np.concatenate([above, own[None]])
+            above = np.concatenate([above, value[None]])
             places.add(place)
     return tuple(sorted(front, key=lambda trial: trial.number))
 

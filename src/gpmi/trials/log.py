@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import takewhile
 from threading import RLock
 from types import MappingProxyType
@@ -23,24 +23,17 @@ from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.space import FidelityColumn
-from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
-from gpmi.trials.goals import MAXIMISE, Goals
+from gpmi.trials.curves import InSteps
+from gpmi.trials.exactness import Exactness
+from gpmi.trials.feasibility import Outcomes
+from gpmi.trials.goals import Goals
+from gpmi.trials.levels import AtLevels
 from gpmi.trials.lookup import find_trial
-from gpmi.trials.outcomes import Outcome, Outcomes, details_of
-from gpmi.trials.output_rows import observed_of, output_rows
+from gpmi.trials.outcomes import Outcome, details_of
+from gpmi.trials.output_rows import observed_of
 from gpmi.trials.outputs import NONE
-from gpmi.trials.trial import (
-    PREDICTIONS,
-    Origin,
-    Report,
-    Status,
-    Trial,
-    first_outcome,
-    in_order,
-    names_a_trial,
-    reported_outcome,
-    value_of,
-)
+from gpmi.trials.trial import ENDED, PREDICTIONS, Origin, Report, Status, Trial, names_a_trial, value_of
+from gpmi.trials.value_goal import MAXIMISE
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
@@ -68,6 +61,13 @@ class Reported(NamedTuple):
     goes_on: bool
 
 
+def exactness_of(fidelity: FidelityColumn | None) -> Exactness:
+    """Return how exactly trials are measured in a space with this fidelity."""
+    if fidelity is None:
+        return Exactness()
+    return InSteps(fidelity) if fidelity.fidelity.has_steps else AtLevels(fidelity)
+
+
 class Log:
     """The trials of a run and everything that happened to them, in order.
 
@@ -81,6 +81,7 @@ class Log:
         self.budget = budget  # how many evaluations there will be in all
         self.goals = goals  # of the outputs
         self.fidelity = fidelity  # of the space; None if every measurement is as exact as it can be
+        self.exactness = exactness_of(fidelity)
         self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
         self.late = 0  # rises when an output came late, even if it is only watched
         self.lock = RLock()  # of the log and of everything derived from it
@@ -161,26 +162,21 @@ class Log:
     def _list_report(self, trial: Trial, place: int) -> None:
         """Append a value of a curve to the observations, if it is one of the few that enter the model."""
         report = trial.curve[place]
-        if self.fidelity is None or not self.enters(trial, place):
+        if not self.enters(trial, place):
             return
         for name in self.goals.required:
             if name in report.values:
-                row = self.fidelity.at(self._rows[trial.number], report.step)
+                row = self.exactness.at_step(self._rows[trial.number], report.step)
                 self._observed.append(row, report.values[name], 0.0, 1)
                 self._observed_numbers.append(trial.number)
 
     def enters(self, trial: Trial, place: int) -> bool:
-        """Whether a value of a curve enters the model: the first at or after each rung. The last, y, enters anyway."""
-        assert self.fidelity is not None
-        step, before = trial.curve[place].step, trial.curve[place - 1].step if place else 0
-        rungs = self.fidelity.fidelity.rungs
-        return step != self.last_step(trial.number) and any(before < rung <= step for rung in rungs)
+        """Whether a value of a curve enters the model."""
+        return self.exactness.enters(trial, self._rows[trial.number], place)
 
     def last_step(self, trial: Trial | int) -> int:
         """The step at which a trial ends: the target, unless the user fixed another one."""
-        assert self.fidelity is not None and self.fidelity.fidelity.last is not None
-        row = self._rows.get(trial.number if isinstance(trial, Trial) else int(trial))
-        return self.fidelity.fidelity.last if row is None else int(self.fidelity.of(row))
+        return self.exactness.last_step(self._rows.get(trial.number if isinstance(trial, Trial) else int(trial)))
 
     # Reading
 
@@ -218,12 +214,15 @@ class Log:
 
     def cost_of(self, trial: Trial) -> float:
         """Return the cost of a trial so far: of its level once it has ended, or of the steps that it reported."""
-        return 0.0 if self.fidelity is None else cost_of(trial, self._rows[trial.number], self.fidelity)
+        return self.exactness.cost_of(trial, self._rows[trial.number])
 
     def costs_of_levels(self) -> list[float]:
         """Return the cost of each level: as given, or the mean time of its evaluations. O(n)."""
-        assert self.fidelity is not None
-        return costs_of_levels(self._trials.values(), self._rows, self.fidelity)
+        return self.exactness.costs_of_levels(self._trials.values(), self._rows)
+
+    def next_costs(self) -> tuple[float, dict[int, float]]:
+        """Return the least cost of a further trial, and that of what is next in each pending trial. O(n)."""
+        return self.exactness.next_costs(self._trials, self._rows, self._pending)
 
     @property
     def horizon(self) -> int | None:
@@ -261,22 +260,9 @@ class Log:
 
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
-        if self.fidelity is not None:
-            fidelity = self.fidelity
-            return observed_of(
-                row
-                for number, trial in self._trials.items()
-                for row in output_rows(name, trial, self._rows[number], fidelity, partial(self.enters, trial))
-            )
-        ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.values]
-        trials = sorted(ended, key=lambda trial: trial.order or 0)
-        numbers = [trial.number for trial in trials]
-        x = np.array([self._rows[number] for number in numbers]) if numbers else np.empty((0, 0))
-        return numbers, Observations.of(
-            x,
-            np.array([trial.values[name] for trial in trials], dtype=float),
-            np.array([trial.noise_of(name)[0] for trial in trials], dtype=float),
-            np.array([trial.noise_of(name)[1] for trial in trials], dtype=float),
+        trials = self._trials.items()
+        return observed_of(
+            value for number, trial in trials for value in self.exactness.values_of(name, trial, self._rows[number])
         )
 
     @property
@@ -287,9 +273,7 @@ class Log:
     @property
     def reached(self) -> Sequence[int]:
         """The numbers of the `told` trials at the target of the fidelity: all of them if there is none."""
-        if self.fidelity is None:
-            return self._told
-        return [number for number in self._told if self.fidelity.is_target(self._rows[number])]
+        return self.exactness.reached(self._told, self._rows)
 
     @property
     def stopped(self) -> Sequence[int]:
@@ -348,8 +332,11 @@ class Log:
         x = np.array([self._rows[number] for number in ended])
         is_failed = np.array([number in failed for number in ended], dtype=bool)
         if named:
-            found = [[trial.outputs.get(name, np.nan) for trial in told] for name in named]
-            excess = [goal.excess(np.array(one)) for goal, one in zip(named.values(), found, strict=True)]
+            measured = [[trial.outputs.get(name, np.nan) for trial in told] for name in named]
+            excess = [
+                goal.excess(np.array(values_of_limit))
+                for goal, values_of_limit in zip(named.values(), measured, strict=True)
+            ]
             rows = [(goal, *self.observed_output(name)) for name, goal in named.items()]
             limits = tuple(replace(observed, y=goal.excess(observed.y)) for goal, _, observed in rows)
             counts = tuple(np.searchsorted(self._orders(of), self._orders(self._told), "right") for _, of, _ in rows)
@@ -432,8 +419,8 @@ class Log:
         if not outcome.outputs or told is None or told.status != "told":
             return self.pending_number(trial)
         if not self.lacks(number, outcome):
-            known = ", ".join(name for name in outcome.outputs if name in told.outputs)
-            raise ValueError(f"x is trial {number}, which has its {known} already; correct replaces a value")
+            measured = ", ".join(name for name in outcome.outputs if name in told.outputs)
+            raise ValueError(f"x is trial {number}, which has its {measured} already; correct replaces a value")
         return number
 
     def lacks(self, number: int, outcome: Outcome) -> bool:
@@ -493,36 +480,6 @@ class Log:
         with uninterrupted():
             return act()
 
-    def adopted(self, trial: Trial) -> Trial:
-        """Return a trial of another run as this one has it (`Trial.adopted`)."""
-        has_steps = self.fidelity is not None and self.fidelity.fidelity.has_steps
-        return trial.adopted(self.goals, has_steps=has_steps)
-
-    def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
-        """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
-
-        An empty log keeps their numbers. A corrected value enters as its first value; corrections and retractions
-        follow after all outcomes.
-        """
-        keeps = len(self._entries) == 0 and len({trial.number for trial in trials}) == len(trials)
-        numbers = []
-        for trial, row in zip(trials, rows, strict=True):
-            fields = {name: getattr(trial, name) for name in (*PREDICTIONS, "asked", "fixed")}
-            added = self.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **fields)
-            numbers.append(added.number)
-        for i, report in in_order(trials, lambda i: 0 if self.fidelity is None else self.last_step(numbers[i])):
-            if report is None:
-                self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
-            else:
-                self.report(numbers[i], report.step, reported_outcome(report), trials[i].ended)
-        for number, trial in zip(numbers, trials, strict=True):
-            if trial.status == "retracted":
-                self.retract(number)
-            elif trial.status != "pending" and trial.outputs_before is not None:
-                self.correct(number, Outcome("told", **details_of(trial)).checked())
-            elif trial.status != "pending" and trial.y is not None and trial.y_before is not None:
-                self.correct(number, Outcome("told", trial.y, **details_of(trial)))
-
     # Entries
 
     def add(
@@ -561,7 +518,7 @@ class Log:
             before = self._resume(number)
         if before.status == "told":
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
-            trial = self._with_end_of_curve(replace(before, **{**vars(merged), **self.goals.derived(merged)}))
+            trial = self._ended(replace(before, **{**vars(merged), **self.goals.derived(merged)}))
             self._trials[number] = trial
             self._entries.append(Entry("told", number, ended, outcome))
             self.late += 1
@@ -569,7 +526,7 @@ class Log:
                 self._derive()  # but no suggestion follows from an output that is only watched
             return trial
         trial = replace(before, **{**vars(outcome), **self.goals.derived(outcome)}, order=self._outcomes, ended=ended)
-        trial = self._with_end_of_curve(trial)
+        trial = self._ended(trial)
         self._outcomes += 1
         self._trials[number] = trial
         self._entries.append(Entry(outcome.status, number, ended, outcome))
@@ -599,15 +556,8 @@ class Log:
         self._derive()
         return trial
 
-    def _with_end_of_curve(self, trial: Trial) -> Trial:
-        """Return a trial whose curve ends with its value at the target, if its fidelity has steps."""
-        if self.fidelity is None or not self.fidelity.fidelity.has_steps or trial.status != "told":
-            return trial
-        last = self.last_step(trial.number)
-        assert trial.order is not None
-        curve = tuple(report for report in trial.curve if report.step != last)
-        y: float | Mapping[str, float] = trial.outputs or trial.y or 0.0
-        return replace(trial, curve=(*curve, Report(last, y, trial.order)))
+    def _ended(self, trial: Trial) -> Trial:
+        return self.exactness.ended(trial, self._rows[trial.number])
 
     def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
         """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
@@ -615,7 +565,7 @@ class Log:
         Its prediction stays. `surprise` and `information` are reset.
         """
         corrected = replace(self._outdated(number), **{**vars(outcome), **self.goals.derived(outcome)})
-        self._trials[number] = self._with_end_of_curve(corrected)
+        self._trials[number] = self._ended(corrected)
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
         return self._trials[number]
@@ -655,8 +605,8 @@ class Log:
         old = self._trials[number]
         self.suggested.setdefault(number, old.x)
         self._left.setdefault(number, []).append(self._rows[number].tobytes())
-        own: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
-        self._trials[number], self._rows[number] = replace(old, x=x, **own), row
+        chosen: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
+        self._trials[number], self._rows[number] = replace(old, x=x, **chosen), row
         self._entries.append(Entry("moved", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]

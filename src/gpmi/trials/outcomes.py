@@ -10,13 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
-import numpy as np
-
 from gpmi._support import checks
 from gpmi._support.checks import LARGEST, checked_noise, checked_value
 from gpmi._support.text import shortened
-from gpmi._support.types import Array, Mask, Numbers, Observations
-from gpmi.gp.replicates import places_of
 from gpmi.trials.outputs import NONE, Outputs, checked_output
 
 Ending: TypeAlias = Literal["told", "stopped", "failed", "rejected"]  # the status of a trial with an outcome
@@ -85,22 +81,22 @@ class Outcome:
     def _with_checked_outputs(self) -> Outcome:
         """Return the outcome with its outputs validated. The log derives y from them (`Log.settle`)."""
         given = {"outputs": self.outputs, "noise_var": self.output_noise_var, "repeats": self.output_repeats}
-        for name, one in given.items():
-            if not isinstance(one, Mapping):
-                raise TypeError(f"{name} is {checks.shown(one)}; give numbers by output")
+        for name, by_name in given.items():
+            if not isinstance(by_name, Mapping):
+                raise TypeError(f"{name} is {checks.shown(by_name)}; give numbers by output")
         if self.status != "told":
             shown = checks.shown(dict(self.outputs))
             raise ValueError(f"outputs is {shown}, but the trial is {self.status}; only a told trial has outputs")
         values = {name: checked_output(name, value) for name, value in self.outputs.items()}
-        own, means = dict[str, float](), dict[str, int]()
+        variances, means = dict[str, float](), dict[str, int]()
         for name in values:
             given_noise, given_repeats = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
-            own[name], means[name] = checked_noise(given_noise, given_repeats, output=name)
+            variances[name], means[name] = checked_noise(given_noise, given_repeats, output=name)
         return Outcome(
             self.status,
             outputs=Outputs(values),
-            output_noise_var=Outputs({name: one for name, one in own.items() if one != 0.0}),
-            output_repeats=Outputs({name: one for name, one in means.items() if one != 1}),
+            output_noise_var=Outputs({name: by_name for name, by_name in variances.items() if by_name != 0.0}),
+            output_repeats=Outputs({name: by_name for name, by_name in means.items() if by_name != 1}),
         )
 
     def corrected(self, y: float | None = None, **details: Unpack[Details]) -> Outcome:
@@ -113,7 +109,9 @@ class Outcome:
         values = {**self.outputs, **later.outputs}
         merged: dict[str, Any] = {"outputs": Outputs(values)}
         for name in ("output_noise_var", "output_repeats"):
-            kept = {key: one for key, one in getattr(self, name).items() if key in values and key not in later.outputs}
+            kept = {
+                key: number for key, number in getattr(self, name).items() if key in values and key not in later.outputs
+            }
             merged[name] = Outputs({**kept, **getattr(later, name)})
         return Outcome("told", **merged)
 
@@ -123,8 +121,8 @@ class Outcome:
             assert not isinstance(extra, Mapping)
             return replace(self, noise_var=checked_noise(self.noise_var + extra, 1)[0])
         by_name = extra if isinstance(extra, Mapping) else dict.fromkeys(self.outputs, extra)
-        more = {name: self.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in self.outputs}
-        return replace(self, output_noise_var=Outputs(more)).checked()
+        variances = {name: self.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in self.outputs}
+        return replace(self, output_noise_var=Outputs(variances)).checked()
 
     def to_json(self, *, complete: bool = False) -> dict[str, Any]:
         """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
@@ -159,69 +157,6 @@ def stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """The points of all values and failures, in the order of their outcomes, and the constraints measured there."""
-
-    x: Array  # (n, d), coordinates
-    failed: Mask  # (n,)
-    # (t, k), of the t points with a value, in their order; a point is feasible where all are <= 0. nan: not measured.
-    constraints: Array
-    # Of a run with goals, where an output may be measured without the others: the values of each limit with their
-    # points and noise, and how many of them, (t,), there were after each of the t points with a value.
-    limits: tuple[Observations, ...] | None = None
-    limit_counts: tuple[Numbers, ...] = ()
-
-    @property
-    def size(self) -> tuple[int, ...]:
-        """How many outcomes there are, and how many values of each limit: within a run it only grows."""
-        return (len(self.x), *(() if self.limits is None else map(len, self.limits)))
-
-    @property
-    def success(self) -> Mask:
-        """Which points have a value, (n,)."""
-        return ~self.failed
-
-    @property
-    def told(self) -> Array:
-        """The coordinates of the points with a value, (t, d)."""
-        return self.x[~self.failed]
-
-    @property
-    def feasible(self) -> Mask:
-        """Which values came with constraints that are all <= 0, (t,)."""
-        feasible: Mask = np.all(self.constraints <= 0.0, axis=1)
-        return feasible
-
-    def up_to(self, t: int) -> Outcomes:
-        """The outcomes up to the t-th value."""
-        (told,) = np.nonzero(~self.failed)
-        if t == len(told):
-            return self
-        end, limits = int(told[t - 1]) + 1, self.limits
-        if limits is not None:
-            counts = [int(counts[t - 1]) for counts in self.limit_counts]
-            limits = tuple(one.first(count) for one, count in zip(limits, counts, strict=True))
-        return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t], limits, self.limit_counts)
-
-    def feasible_at(self, x: Array, *, unmeasured: bool = False) -> Mask:
-        """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)
-
-        `unmeasured` says whether a constraint holds that was not measured with any of the values there.
-        """
-        (m, k), told = (len(x), self.constraints.shape[1]), self.told
-        place = places_of(np.concatenate([x.reshape(m, self.x.shape[1]), told]))
-        unknown = np.isnan(self.constraints)
-        sums, measured, missing = np.zeros((3, int(place.max(initial=-1)) + 1, k))
-        np.add.at(sums, place[m:], np.where(unknown, 0.0, self.constraints))
-        good: Mask = np.all(sums[place[:m]] <= 0.0, axis=1)
-        if unknown.any() and not unmeasured:
-            np.add.at(measured, place[m:], ~unknown)
-            np.add.at(missing, place[m:], unknown)
-            good &= np.all((measured > 0.0) | (missing == 0.0), axis=1)[place[:m]]
-        return good
 
 
 def checked_constraints(constraints: Any) -> tuple[float, ...]:
@@ -263,8 +198,8 @@ def by_output(argument: str, given: Any, outputs: Mapping[str, float]) -> Output
         return Outputs(dict.fromkeys(outputs, given))
     for name in given:
         if name not in outputs:
-            known = ", ".join(map(repr, outputs))
-            raise ValueError(f"{argument} has {checks.shown(name)}, which y has not; give it for {known} alone")
+            measured = ", ".join(map(repr, outputs))
+            raise ValueError(f"{argument} has {checks.shown(name)}, which y has not; give it for {measured} alone")
     return Outputs(given)
 
 

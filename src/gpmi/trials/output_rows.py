@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from gpmi._support.types import Array, Observations
-from gpmi.space import FidelityColumn
-from gpmi.trials.trial import Trial
 
 
 class OutputRow(NamedTuple):
@@ -21,17 +19,6 @@ class OutputRow(NamedTuple):
     y: float
     noise_var: float = 0.0
     repeats: int = 1
-
-
-def output_rows(
-    name: str, trial: Trial, x: Array, found: FidelityColumn, enters: Callable[[int], bool]
-) -> Iterator[OutputRow]:
-    """Yield the values of an output of a trial at x (d,): those of its curve that enter the model, and the last one."""
-    for i, report in enumerate(trial.curve if trial.status not in ("retracted", "rejected") else ()):
-        if name in report.values and enters(i):
-            yield OutputRow(report.order, trial.number, found.at(x, report.step), report.values[name])
-    if trial.status == "told" and name in trial.values:
-        yield OutputRow(trial.order or 0, trial.number, x, trial.values[name], *trial.noise_of(name))
 
 
 def observed_of(rows: Iterable[OutputRow]) -> tuple[list[int], Observations]:

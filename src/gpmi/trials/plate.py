@@ -102,15 +102,15 @@ class Plate:
 
     def _repr_html_(self) -> str:
         """Return the plate as it lies on the bench: a cell for each well, with the settings that are its own."""
-        cells = {well: (i, own) for i, (well, own) in enumerate(zip(self.wells, self.own, strict=True))}
+        cells = {well: (i, settings) for i, (well, settings) in enumerate(zip(self.wells, self.own, strict=True))}
         used = -(-len(self.points) // self.columns)
         lines = [f"<tr><th></th>{''.join(f'<th>{c + 1}</th>' for c in range(self.columns))}</tr>"]
         for row in range(used):
             line = f"<tr><th>{_letters(row)}</th>"
             for column in range(self.columns):
-                i, own = cells.get(f"{_letters(row)}{column + 1}", (None, {}))
+                i, settings = cells.get(f"{_letters(row)}{column + 1}", (None, {}))
                 number = "" if i is None or self.numbers is None else f"<b>#{self.numbers[i]}</b><br>"
-                text = "<br>".join(html.escape(f"{name} {_shown(value)}") for name, value in own.items())
+                text = "<br>".join(html.escape(f"{name} {_shown(value)}") for name, value in settings.items())
                 line += f"<td>{number}{text}</td>"
             lines.append(f"{line}</tr>")
         caption = f"<caption>all wells: {html.escape(_settings(self.shared))}</caption>" if self.shared else ""
@@ -142,9 +142,9 @@ def plate(points: Sequence[Any], rows: int = 8, columns: int = 12) -> Plate:
     trials = [point for point in points if isinstance(point, Trial)]
     if trials and len(trials) < len(points):
         raise TypeError("points has trials and points; give only trials, or only points")
-    made = tuple(_settings_of(point.x if isinstance(point, Trial) else point) for point in points)
+    settings = tuple(_settings_of(point.x if isinstance(point, Trial) else point) for point in points)
     numbers = tuple(trial.number for trial in trials) if trials else None
-    return Plate(rows, columns, tuple(wells[: len(made)]), made, numbers)
+    return Plate(rows, columns, tuple(wells[: len(settings)]), settings, numbers)
 
 
 def _settings_of(point: Any) -> Mapping[str, Any]:

@@ -58,11 +58,11 @@ class EarlierStudy:
 
     def observed(self, output: str) -> Observations:
         """Return its values of an output, as they were measured."""
-        found = [(row, self.values[i].of(output)) for row, i in zip(self.rows, self.inside, strict=True)]
-        known = [(row, *value) for row, value in found if value is not None]
-        if not known:
+        values = [(row, self.values[i].of(output)) for row, i in zip(self.rows, self.inside, strict=True)]
+        measured = [(row, *value) for row, value in values if value is not None]
+        if not measured:
             return Observations.of(np.empty((0, self.rows.shape[1])), np.empty(0))
-        x, y, noise, repeats = zip(*known, strict=True)
+        x, y, noise, repeats = zip(*measured, strict=True)
         return Observations.of(np.array(x), np.array(y, float), np.array(noise, float), np.array(repeats, float))
 
     @property
@@ -75,16 +75,16 @@ class EarlierStudy:
         return Event("source skipped", text)
 
 
-def is_named(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
+def names_sources(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether earlier= names its sources: then they are related functions, not values of the same one."""
     return isinstance(earlier, Mapping)
 
 
 def sources_of(earlier: Any, space: Space, goals: Goals) -> tuple[EarlierStudy, ...]:
     """Validate the argument `earlier` of an Optimizer and return its sources, sorted by name."""
-    if not earlier and (earlier is None or is_named(earlier)):
+    if not earlier and (earlier is None or names_sources(earlier)):
         return ()
-    if not is_named(earlier):
+    if not names_sources(earlier):
         remedy = 'name them if they are of a related function, earlier={"last year": ...}; tell values of the same'
         raise TypeError(f"earlier is {shown(earlier)}; {remedy} function, opt.tell_all(...)")
     return tuple(_source(name, earlier[name], space, goals) for name in sorted(earlier, key=_checked_name))
@@ -102,10 +102,10 @@ def values_of(name: str, given: Any, space: Space, goals: Goals) -> tuple[Source
     if isinstance(given, Mapping):
         raise TypeError(f"{where} is {shown(given)}; {_LISTS}")
     values = []
-    for one in trials_given(where, given):
-        if isinstance(one, Trial) and one.status != "told":
+    for observation in trials_given(where, given):
+        if isinstance(observation, Trial) and observation.status != "told":
             continue
-        values.append(one if isinstance(one, SourceValue) else _value(where, one, goals))
+        values.append(observation if isinstance(observation, SourceValue) else _value(where, observation, goals))
     _check_outputs(where, values, goals)
     return tuple(values)
 
@@ -128,15 +128,15 @@ def _checked_name(name: Any) -> str:
     return name
 
 
-def _value(where: str, one: Any, goals: Goals) -> SourceValue:
-    if isinstance(one, Trial):
-        details = details_of(one)
-        Outcome("told", one.y, **details).checked()
+def _value(where: str, observation: Any, goals: Goals) -> SourceValue:
+    if isinstance(observation, Trial):
+        details = details_of(observation)
+        Outcome("told", observation.y, **details).checked()
         kept = ("noise_var", "repeats", "outputs", "output_noise_var", "output_repeats")
-        return SourceValue(one.x, one.y, **{name: details[name] for name in kept if name in details})
-    if not isinstance(one, tuple | list) or len(one) not in (2, 3):
-        raise TypeError(f"{where} has {shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
-    x, y, noise_var = one[0], one[1], one[2] if len(one) == 3 else 0.0
+        return SourceValue(observation.x, observation.y, **{name: details[name] for name in kept if name in details})
+    if not isinstance(observation, tuple | list) or len(observation) not in (2, 3):
+        raise TypeError(f"{where} has {shown(observation)}; give (x, y), (x, y, noise_var) or a Trial")
+    x, y, noise_var = observation[0], observation[1], observation[2] if len(observation) == 3 else 0.0
     if isinstance(y, Mapping):
         outcome = goals.outcome(y, noise_var=noise_var)
         return SourceValue(x, None, outputs=outcome.outputs, output_noise_var=outcome.output_noise_var)
@@ -147,7 +147,8 @@ def _value(where: str, one: Any, goals: Goals) -> SourceValue:
 def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals) -> None:
     """Refuse a source that measured something else than this study does."""
     for value in values:
-        if (mismatch := goals.mismatch(value.y, value.outputs)) is not None:
+        mismatch = goals.mismatch(value.y, value.outputs)
+        if mismatch is not None:
             raise ValueError(f"{where} {mismatch}")
 
 
@@ -176,9 +177,9 @@ def _check_parameters(name: str, values: tuple[SourceValue, ...], space: Space) 
         odd = next(value.x for value in values if not isinstance(value.x, Mapping))
         raise ValueError(f"{where} has the point {shown(odd)}; give points as dicts of {', '.join(space.names)}")
     there = dict.fromkeys(key for value in values for key in value.x)
-    if missing := [one for one in space.names if one not in there]:
+    if missing := [parameter for parameter in space.names if parameter not in there]:
         remedy = "add the value that it had then to each point, or leave the source out"
         raise ValueError(f"{where} has points without {', '.join(map(repr, missing))}; {remedy}")
-    if unknown := [one for one in there if one not in space.names]:
+    if unknown := [parameter for parameter in there if parameter not in space.names]:
         remedy = "drop it from the points if it does not matter, or leave the source out"
         raise ValueError(f"{where} has points with {', '.join(map(repr, unknown))}, not in the space; {remedy}")

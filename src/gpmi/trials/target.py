@@ -11,9 +11,7 @@ from gpmi.trials.log import Log
 
 def at_target(log: Log) -> Log:
     """Return the same log with the trials at the target alone. O(n)."""
-    found = log.fidelity
-    assert found is not None
-    return _with_trials(log, {number for number, row in log._rows.items() if found.is_target(row)})
+    return _with_trials(log, set(log.exactness.reached([*log._rows], log._rows)))
 
 
 def without_last(log: Log) -> Log:
@@ -31,10 +29,10 @@ def _with_trials(log: Log, numbers: set[int]) -> Log:
 
 def values_at_target(log: Log) -> dict[str, Any]:
     """Return the values at the target, and where they are among all values, as arguments of a ledger. O(n)."""
-    known = log.observed
+    observed = log.observed
     if log.fidelity is None:
-        return {"observed": known}
+        return {"observed": observed}
     last = {number: i for i, number in enumerate(log.observed_numbers)}  # of several values of a trial, y
     at = [last[number] for number in log.reached]
-    x, numbers = known.x[at], (known.y[at], known.noise_var[at], known.repeats[at])
-    return {"observed": Observations.of(x, *numbers), "evidence": known, "ends": tuple(i + 1 for i in at)}
+    x, numbers = observed.x[at], (observed.y[at], observed.noise_var[at], observed.repeats[at])
+    return {"observed": Observations.of(x, *numbers), "evidence": observed, "ends": tuple(i + 1 for i in at)}

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from gpmi._support import checks
 from gpmi._support.text import shortened
-from gpmi.space.parameters import UNIT
+from gpmi.space.fields import UNIT
 from gpmi.trials.goals import Goals
 from gpmi.trials.outputs import Y
 
@@ -32,5 +32,5 @@ def checked_units(given: Any, goals: Goals) -> Units:
         raise TypeError(
             f"units is {checks.shown(given)}, but the run has goals; give units by output, {{{name!r}: '%'}}"
         )
-    made = {goals.checked_name(name): checked_unit(f"units[{name!r}]", one) for name, one in given.items()}
-    return {name: made[name] for name in goals if name in made}
+    checked = {goals.checked_name(name): checked_unit(f"units[{name!r}]", unit) for name, unit in given.items()}
+    return {name: checked[name] for name in goals if name in checked}

@@ -18,10 +18,8 @@ from gpmi._support import checks
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min
-from gpmi.trials.outputs import Y
 
-_FORM = "give the smallest and the largest value that it can have, such as (0, 100), with None for a side that is open"
+FORM = "give the smallest and the largest value that it can have, such as (0, 100), with None for a side that is open"
 
 
 @dataclass(frozen=True)
@@ -37,10 +35,10 @@ class ValueBounds:
         if isinstance(given, ValueBounds):
             return given
         if isinstance(given, str | Mapping) or not hasattr(given, "__len__") or len(given) != 2:
-            raise TypeError(f"{name} is {checks.shown(given)}; {_FORM}{_box_hint(given)}")
+            raise TypeError(f"{name} is {checks.shown(given)}; {FORM}{_box_hint(given)}")
         lo, hi = (_side(name, given, side, open_) for side, open_ in zip(given, (-math.inf, math.inf), strict=True))
         if not lo < hi:
-            sentence = f"{name} is {checks.shown(given)}, which has no room; {_FORM}"
+            sentence = f"{name} is {checks.shown(given)}, which has no room; {FORM}"
             raise RefusedValue(sentence, "empty-bounds", name=name, low=lo, high=hi)
         if lo == -math.inf and hi == math.inf:
             raise ValueError(f"{name} is {checks.shown(given)}, open on both sides; give one side, or leave it out")
@@ -59,14 +57,14 @@ class ValueBounds:
         """Return the bounds of -y."""
         return ValueBounds(0.0 - self.hi, 0.0 - self.lo) if self.limited else self
 
+    def contains(self, y: float) -> bool:
+        """Whether a value is within the bounds."""
+        return self.lo <= y <= self.hi
+
     def warning(self, number: int, name: str, value: float) -> str:
         """Return what to know of a value of a trial outside these bounds."""
         remedy = "it counts as measured, and what is stated stays within them; correct the trial if it is a mistake"
         return f"{name} of trial {number} is {rounded(value)}, outside its bounds, {self}; {remedy}"
-
-    def contains(self, y: float) -> bool:
-        """Whether a value is within the bounds."""
-        return self.lo <= y <= self.hi
 
     def to_json(self) -> list[float | None]:
         """Return the bounds as a study stores them: None for an open side."""
@@ -83,46 +81,12 @@ class ValueBounds:
 OPEN = ValueBounds()
 
 
-def checked_bounds(given: Any, goals: Goals) -> dict[str, ValueBounds]:
-    """Return the argument `bounds` of a run, validated, by output: it is a pair, or a dict in a run with goals."""
-    if given is None:
-        return {}
-    if not goals.named:
-        if isinstance(given, Mapping):
-            raise TypeError(f"bounds is {checks.shown(given)}, by output, but the run has no goals; {_FORM}")
-        return {Y: ValueBounds.of("bounds", given)}
-    if not isinstance(given, Mapping):
-        name = next(iter(goals))
-        raise TypeError(
-            f"bounds is {checks.shown(given)}, but the run has goals; give bounds by output, {{{name!r}: (0, 100)}}"
-        )
-    made = {goals.checked_name(name): ValueBounds.of(f"bounds[{name!r}]", one) for name, one in given.items()}
-    for name, bounds in made.items():
-        for value in _stated(goals[name]):
-            if not bounds.contains(value):
-                sentence = f"bounds[{name!r}] is {bounds}, but its goal is {goals[name]}"
-                sentence += ", which no value can meet or miss; correct one of them"
-                low, high = bounds.to_json()
-                raise RefusedValue(sentence, "goal-outside-bounds", name=name, low=low, high=high)
-    return {name: made[name] for name in goals if name in made}
-
-
-def _stated(goal: Goal) -> list[float]:
-    """Return the values that a goal names, which must be possible ones."""
-    match goal:
-        case Match(target=value) | AtLeast(value=value) | AtMost(value=value):
-            return [value]
-        case Max(at_least=float(value)) | Min(at_most=float(value)):
-            return [value]
-    return []
-
-
 def _side(name: str, given: Any, side: Any, open_: float) -> float:
     if side is None or (isinstance(side, float) and side == open_):
         return open_
-    value = checks.number(name, side, _FORM) if not hasattr(side, "__len__") else None
+    value = checks.number(name, side, FORM) if not hasattr(side, "__len__") else None
     if value is None:
-        raise TypeError(f"{name} is {checks.shown(given)}; {_FORM}{_box_hint(given)}")
+        raise TypeError(f"{name} is {checks.shown(given)}; {FORM}{_box_hint(given)}")
     if abs(value) > checks.LARGEST:
         raise ValueError(f"{name} is {checks.shown(given)}, too large to square; give values below {checks.LARGEST:g}")
     return value
@@ -131,7 +95,7 @@ def _side(name: str, given: Any, side: Any, open_: float) -> float:
 def _box_hint(given: Any) -> str:
     """Say where the limits of parameters are given: other libraries call them bounds."""
     try:
-        pairs = len(given) > 0 and all(len(one) == 2 and not isinstance(one, str) for one in given)
+        pairs = len(given) > 0 and all(len(pair) == 2 and not isinstance(pair, str) for pair in given)
     except TypeError:
         return ""
     return "; the limits of the parameters are space=" if pairs else ""

@@ -10,7 +10,7 @@ import numpy as np
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.space import FidelityColumn, Space
-from gpmi.trials import Trial, cost_of
+from gpmi.trials import Trial, exactness_of
 
 
 class Expense(NamedTuple):
@@ -102,7 +102,7 @@ class FidelityLevels(NoFidelity):
         """Return the cost of a trial, which is that of its level once it has ended."""
         if trial.order is None or trial.status in ("rejected", "retracted"):
             return []
-        return [Expense(trial.order, cost_of(trial, row, self.column), trial, True)]
+        return [Expense(trial.order, exactness_of(self.column).cost_of(trial, row), trial, True)]
 
 
 @dataclass(frozen=True, kw_only=True)

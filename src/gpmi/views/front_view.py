@@ -14,8 +14,7 @@ import numpy as np
 
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
-from gpmi.trials import Trial
-from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
+from gpmi.trials import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective, Trial
 
 # Our choices, for the cost: a band takes seconds.
 MAX_PAIRS = 10  # pictures of pairs of objectives: all pairs of five

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpmi._support.text import without_password
-from gpmi.trials.goals import Goals
+from gpmi.trials import Goals
 from gpmi.views.front_run import FrontView
 from gpmi.views.run_view import OutputView, RunView, ValueView
 

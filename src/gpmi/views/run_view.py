@@ -19,8 +19,7 @@ from gpmi._support.text import error_message, round_to_sd, rounded
 from gpmi._support.types import Array, Event, Point
 from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
 from gpmi.analysis.ledger import Ledger, RunLedger
-from gpmi.trials import Trial
-from gpmi.trials.goals import AtMost, Goal, Goals, Match, Min, Objective
+from gpmi.trials import AtMost, Goal, Goals, Match, Min, Objective, Trial
 from gpmi.views.findings import Finding, NamedPoint, Number
 from gpmi.views.front_view import purpose, title_of
 from gpmi.views.model_view import ModelView

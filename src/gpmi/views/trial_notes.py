@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from gpmi._support.text import coordinate, rounded, shortened
-from gpmi.trials import Trial
+from gpmi.trials import AtMost, Goals, Trial
 from gpmi.trials.goal_summary import broken_limits
-from gpmi.trials.goals import AtMost, Goals
 
 NAME = 40  # characters of the name of an output, at most
 

@@ -15,9 +15,8 @@ from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.analysis import FrontAnalysis
 from gpmi.analysis.ledger import RunLedger
 from gpmi.space import Axis, Mixture, Parameters, Space, axes_of, mixtures_of
-from gpmi.trials import Trial, names_of
+from gpmi.trials import Goals, Trial, names_of
 from gpmi.trials.goal_summary import at_target
-from gpmi.trials.goals import Goals
 from gpmi.views.fidelities import NoFidelity, fidelity_of
 
 REASON = 200  # characters of the reason for failures, at most

@@ -16,7 +16,8 @@ from gpmi.analysis.ledger.maxima import plausible_in
 from gpmi.analysis.ledger.region import Region
 from gpmi.gp.paths import PathSampler
 from gpmi.gp.posterior import Posterior
-from gpmi.search.screen import neighbours, spread_over
+from gpmi.search.neighbours import neighbours
+from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 
 # Our choices, not tuned: they limit the cost. A `PathSampler` of K points costs O(K^3).

@@ -27,7 +27,8 @@ from gpmi.gp.paths import Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.policies.policy import TINY
-from gpmi.search.screen import neighbours, spread_over
+from gpmi.search.neighbours import neighbours
+from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 
 # Our choices, for the cost; docs/benchmarks/front_knowledge.md has the coverage that results.

@@ -33,7 +33,8 @@ from gpmi.policies.front import hypervolume, non_dominated
 from gpmi.policies.objectives import MOST_EXACT
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.goals import Goals, Match, Max, Objective
+from gpmi.trials.goal_kinds import Match, Max, Objective
+from gpmi.trials.goals import Goals
 from gpmi.trials.value_bounds import OPEN
 
 FIRST = 4  # trials behind a reference that was not stated, at least; our choice

@@ -36,7 +36,7 @@ from gpmi.model.orientation import Orientation
 from gpmi.search.screen import screen_of
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.outcomes import Outcomes
+from gpmi.trials.feasibility import Outcomes
 
 # The lock-in warning. Our choices, not tuned one by one. Together they find 84 of 85 lock-ins of GP-MI on 50 arms and
 # give no warning in 100 runs of GP-UCB (docs/benchmarks/ledger.md).

@@ -19,8 +19,8 @@ from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
 from gpmi.policies.policy import TINY
+from gpmi.search.coordinate_ascent import best_levels
 from gpmi.search.finite import JOINT
-from gpmi.search.multistart import best_levels
 from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 

@@ -21,7 +21,7 @@ from gpmi.cli.studyfile.toml_table import FileTable, StudyFileError, lines_of
 from gpmi.run import MOST_WORKERS, stopping
 from gpmi.run.study_table import FIDELITY_FORMS, KEYS, AnyParameter, StudyTable, list_value, read_table, text_value
 from gpmi.space import Space
-from gpmi.trials.goals import Goals
+from gpmi.trials import Goals
 
 DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")

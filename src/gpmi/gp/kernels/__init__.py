@@ -1,9 +1,12 @@
-"""Covariance functions: what a kernel is (`base`), RBF, Matern and Linear (`elementary`), several levels (`levels`)."""
+"""Covariance functions: what a kernel is (`base`), stationary and linear ones, sums and products, several levels."""
 
-from gpmi.gp.kernels.base import AffineKernel, Kernel, Product, Pullback, Sum
-from gpmi.gp.kernels.elementary import RBF, Linear, Matern, Stationary
+from gpmi.gp.kernels.affine import AffineKernel
+from gpmi.gp.kernels.base import Kernel, Product, Pullback, Sum
 from gpmi.gp.kernels.levels import Levels
+from gpmi.gp.kernels.linear import Linear
 from gpmi.gp.kernels.mapped import Mapped
+from gpmi.gp.kernels.matern import Matern
+from gpmi.gp.kernels.stationary import RBF, Stationary
 
 __all__ = [
     "RBF",

@@ -1,4 +1,4 @@
-"""The base class of covariance functions, and their sums, products and affine maps.
+"""The base class of covariance functions, and their sums and products.
 
 Derivatives are pullbacks. A kernel evaluates itself once and returns the values K together with a function. That
 function contracts any weights W of the shape of K with the derivatives of K. So no (m, n, d) array is ever built, and
@@ -178,51 +178,3 @@ class Product(_Pair):
     def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
         (a, pull_a), (b, pull_b) = self.first.with_theta_pullback(x), self.second.with_theta_pullback(x)
         return a * b, lambda w: np.concatenate([pull_a(w * b), pull_b(w * a)])
-
-
-@dataclass(frozen=True)
-class AffineKernel(Kernel):
-    """factor * k + constant: sqrt(factor) times a draw of k, plus an unknown constant mean that is N(0, constant)."""
-
-    base: Kernel
-    factor: float = 1.0
-    constant: float = 0.0
-
-    def __call__(self, x: Array, z: Array) -> Array:
-        return self.factor * self.base(x, z) + self.constant
-
-    def diagonal(self, x: Array) -> Array:
-        return self.factor * self.base.diagonal(x) + self.constant
-
-    def diagonal_gradient(self, x: Array) -> Array:
-        return self.factor * self.base.diagonal_gradient(x)
-
-    def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
-        k, pull = self.base.with_input_pullback(x, z)
-        return self.factor * k + self.constant, lambda w: self.factor * pull(w)
-
-    def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        k, pull = self.base.with_theta_pullback(x)
-        by_factor, by_constant = self.factor * k, np.full_like(k, self.constant)
-
-        def pulled(w: Array) -> Array:
-            slopes = [float((w * by_factor).sum()), float((w * by_constant).sum())]
-            return np.concatenate([self.factor * pull(w), slopes])
-
-        return by_factor + by_constant, pulled
-
-    @property
-    def theta(self) -> Array:
-        with np.errstate(divide="ignore"):  # no constant at all
-            return np.append(self.base.theta, np.log([self.factor, self.constant]))
-
-    def with_theta(self, theta: Array) -> Kernel:
-        factor, constant = np.exp(theta[-2:]).tolist()
-        return replace(self, base=self.base.with_theta(theta[:-2]), factor=factor, constant=constant)
-
-    @property
-    def dim(self) -> int | None:
-        return self.base.dim
-
-    def reach(self, d: int) -> Array:
-        return self.base.reach(d)

@@ -17,8 +17,7 @@ from gpmi.integrations.optuna.goals import StudyGoals
 from gpmi.integrations.optuna.reports import last_values
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
-from gpmi.trials import Outcome, Trial
-from gpmi.trials.goals import Max
+from gpmi.trials import Max, Outcome, Trial
 
 # Of a trial whose point the policy chose:
 PREDICTIONS = ("origin", "mu", "sd", "phi", "gamma_hat", "explored", "policy_notes")

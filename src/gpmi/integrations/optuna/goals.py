@@ -16,8 +16,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support import checks
-from gpmi.trials import Outcome, Outputs, Trial
-from gpmi.trials.goals import AtMost, Goal, Goals, Match, Max, Min, ValueGoal
+from gpmi.trials import AtMost, Goal, Goals, Match, Max, Min, NamedGoals, Outcome, Outputs, Trial, ValueGoal
 
 Numbers = Mapping[str, float]  # outputs by name, or constraints of Optuna by name: feasible where they are <= 0
 Reference = tuple[float | None, ...]  # the worst acceptable value of each objective; None where none was stated
@@ -53,7 +52,7 @@ class StudyGoals:
         for constraint in constraints:
             limits[constraint] = name = _free(constraint, "constraint", {*taken, *given})
             given[name] = AtMost(0.0)
-        return cls(Goals.of(given), tuple(limits.items()))
+        return cls(NamedGoals.of(given), tuple(limits.items()))
 
     @property
     def constraints(self) -> tuple[str, ...]:

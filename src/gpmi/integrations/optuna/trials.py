@@ -20,9 +20,21 @@ from gpmi.integrations.optuna.goals import StudyGoals, directions_of, kind_of, r
 from gpmi.integrations.optuna.inference import described
 from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
-from gpmi.trials import Printable, Trial, names_of, output_columns, row_of, titles_of, trial_of
+from gpmi.trials import (
+    MAXIMISE,
+    Goals,
+    Match,
+    NamedGoals,
+    Printable,
+    Trial,
+    given_goals,
+    names_of,
+    output_columns,
+    row_of,
+    titles_of,
+    trial_of,
+)
 from gpmi.trials.goal_summary import at_target
-from gpmi.trials.goals import MAXIMISE, Goals, Match
 
 ATTRIBUTE = "gpmi"  # user attribute: the fields of a trial as JSON
 GOALS = "gpmi:goals"  # user attribute of a study: the goals of the run
@@ -79,7 +91,7 @@ def from_optuna(study: Any, space: Any = None, goals: Mapping[str, Any] | None =
     given: the objectives in the order of the directions, and a limit for each constraint, by its name.
     """
     theirs = study.get_trials(deepcopy=False)
-    purpose = _study_goals(study, theirs, Goals.given(goals))
+    purpose = _study_goals(study, theirs, given_goals(goals))
     inside = _space(theirs) if space is None else Space.of(space)
     trials: list[Trial] = []
     left_out: list[str] = []
@@ -149,7 +161,7 @@ def _note_goals(purpose: StudyGoals, study: Any) -> None:
 
 def _stored_goals(study: Any) -> Goals | None:
     stored = study.user_attrs.get(GOALS)
-    return None if stored is None else Goals.from_json(stored)
+    return None if stored is None else NamedGoals.from_json(stored)
 
 
 def _study_goals(study: Any, trials: list[Any], given: Goals = MAXIMISE) -> StudyGoals:

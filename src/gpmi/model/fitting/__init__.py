@@ -7,7 +7,8 @@ Where to look, from the outside to the inside:
 - What is unknown? `unknowns`: the logarithms of the kernel's hyper-parameters that are None, and of the noise variance
   (`noise_var=None`), with their priors and bounds.
 - What is optimised? `criterion`: the evidence of the unknowns; with `fit="loo"` their leave-one-out likelihood,
-  `leave_one_out`. `covariance` computes K and its derivatives as functions of the unknowns.
+  `leave_one_out`. `covariance` computes K and its derivatives as functions of the unknowns for the default kernel, and
+  `template_covariance` for kernels of which something is given, in the units of `theta_units`.
 - By which search? `fit` compares starts and follows the best of them with the BFGS descent of `descent`. Beyond 256
   values it follows all of them, and compares the ends on more values. With `fit="mcmc"` it adds draws by
   `slice_sampling`.

@@ -1,4 +1,6 @@
-"""K = k(x, x) as a function of the unknowns q, with its derivatives: fast for the default kernel, general for others.
+"""K = k(x, x) as a function of the unknowns q, with its derivatives, for the default kernel.
+
+Other kernels are in `template_covariance`.
 
 Everything is in units of the standard deviation of y, and stored by pairs i > j, because K is symmetric.
 """
@@ -14,7 +16,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.kernels import Kernel, Matern
-from gpmi.model.fitting.unknowns import ThetaUnit, Unknowns, theta_units
+from gpmi.model.fitting.unknowns import Unknowns
 
 # (by_pair, by_diagonal, gradient): takes 2 d loss / d K in the first two and adds d loss / d q to the third, except the
 # entry of the noise. May overwrite by_pair.
@@ -26,7 +28,7 @@ PairPullback: TypeAlias = Callable[[Array, Array, Array], None]
 EXACT = 1e-10
 
 
-_LEAST = 1e-300  # exact observations of large y may have a noise that underflows to 0, which has no logarithm
+LEAST = 1e-300  # exact observations of large y may have a noise that underflows to 0, which has no logarithm
 
 
 class Pairs:
@@ -136,7 +138,7 @@ class PairwiseMatern:
         """Return the q of such a kernel, and of a noise in units of the variance of y."""
         variance, *lengthscales = np.exp(kernel.theta)
         unit = (np.array(lengthscales) / self._span)[self._firsts]
-        q: Array = np.log([variance / self._scale**2, *unit, max(noise, _LEAST)])
+        q: Array = np.log([variance / self._scale**2, *unit, max(noise, LEAST)])
         return q
 
     def restricted(self, rows: Numbers) -> PairwiseMatern:
@@ -147,65 +149,3 @@ class PairwiseMatern:
 @lru_cache(maxsize=4)
 def _unknowns_of_matern(parameters: int) -> Unknowns:
     return Unknowns.of([1.0, *[None] * parameters], parameters)
-
-
-class TemplateCovariance:
-    """Any template. If theta_i is unknown, it is the log of a unit plus one entry of q, which a 0/1 matrix selects."""
-
-    def __init__(
-        self, template: Kernel, x: Array, units: list[ThetaUnit], groups: tuple[int, ...], scale: float
-    ) -> None:
-        self._template, self._x, self._units, self._groups, self._scale = template, x, units, groups, scale
-        self.pairs = Pairs(len(x))
-        self._log_units = np.array([place.log_unit for place in units])
-        # q has one entry for each unknown variance, and one for each lengthscale of each parameter in each kernel. The
-        # coordinates of one parameter (the options of a choice) share a lengthscale.
-        self._firsts: list[int] = []
-        shares: list[float | None] = []
-        columns: dict[tuple[int, int], int] = {}
-        self._map = np.zeros((len(units), len(units)))
-        for i in np.flatnonzero(np.isnan(template.theta)).tolist():
-            coordinate, _, share = units[i]
-            leaf = i - 1 - coordinate if coordinate is not None else i  # its elementary kernel begins here in theta
-            key = (leaf, -1 if coordinate is None else groups[coordinate])
-            if key not in columns:
-                columns[key] = len(columns)
-                self._firsts.append(i)
-                shares.append(share if coordinate is None else None)
-            self._map[i, columns[key]] = 1.0
-        self._map = self._map[:, : len(columns)]
-        self.unknowns = Unknowns.of(shares, max(groups) + 1)
-
-    def __call__(self, q: Array) -> PairValues:
-        """O(n^2 d)."""
-        matrix, pull_theta = self.kernel(q).with_theta_pullback(self._x)
-        unit = self._scale**2
-        matrix = matrix / unit
-        diagonal = matrix.diagonal()
-        # A fixed variance may be far above the variance of y, so EXACT is also taken relative to it.
-        lifted = diagonal + EXACT * float(diagonal.mean())
-
-        def pull(by_pair: Array, by_diagonal: Array, gradient: Array) -> None:
-            weights = self.pairs.matrix(by_pair, by_diagonal + EXACT * float(by_diagonal.mean()))
-            gradient[:-1] += (0.5 / unit) * (pull_theta(weights) @ self._map)
-
-        return PairValues(matrix.reshape(-1)[self.pairs.at], lifted, pull)
-
-    def kernel(self, q: Array) -> Kernel:
-        """Return the kernel at q, in the user's units. Fixed numbers stay exactly as they are."""
-        return self._template.filled(self._log_units + self._map @ q[:-1])
-
-    def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """Return the q of such a kernel, and of a noise in units of the variance of y."""
-        return np.append((kernel.theta - self._log_units)[self._firsts], math.log(max(noise, _LEAST)))
-
-    def restricted(self, rows: Numbers) -> TemplateCovariance:
-        """Return the same function of q at some of the points."""
-        return TemplateCovariance(self._template, self._x[rows], self._units, self._groups, self._scale)
-
-
-def template_covariance(
-    template: Kernel, x: Array, span: Array, groups: tuple[int, ...], scale: float
-) -> TemplateCovariance:
-    """Return the covariance of a template at x (n, d); the unit of its unknown variances is scale^2."""
-    return TemplateCovariance(template, x, theta_units(template, x, span, 2.0 * math.log(scale)), groups, scale)

@@ -15,11 +15,12 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
-from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
+from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern
 from gpmi.model.fitting.data import RowNoise, subset
 from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
 from gpmi.model.fitting.source_rows import SourceRows
+from gpmi.model.fitting.template_covariance import template_covariance
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
 from gpmi.space.features import FeatureColumns
 

@@ -24,7 +24,8 @@ from gpmi.model.fitting.data import FIT_POINTS, FitData, RowNoise
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
 from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.source_rows import SourceRows
-from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
+from gpmi.model.fitting.theta_units import has_free_variance
+from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE
 from gpmi.model.fitting.warp import IDENTITY, Warp
 
 # Our choices, not tuned.

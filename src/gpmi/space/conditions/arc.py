@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from gpmi._support.types import Array, Numbers
+from gpmi.space.choice import Choice
 from gpmi.space.domain import Domain
 from gpmi.space.encoding import Encoding
 from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant, FixedParameter
-from gpmi.space.parameters import Choice, Parameter
+from gpmi.space.parameters import Parameter
 
 ARC = math.pi / 3.0  # the chord of this arc is as long as its radius
 

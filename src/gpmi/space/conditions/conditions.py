@@ -10,8 +10,9 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.refusals import RefusedType, RefusedValue
 from gpmi._support.types import Array, Mask
+from gpmi.space.choice import MOST_OPTIONS
 from gpmi.space.encoding import Encoding
-from gpmi.space.parameters import MOST_OPTIONS, Int
+from gpmi.space.integer import Int
 
 
 class ParentCondition(NamedTuple):
@@ -25,15 +26,15 @@ def conditions_of(
     names: Sequence[str] | None, parameters: Sequence[Encoding]
 ) -> tuple[tuple[ParentCondition, ...], ...]:
     """Return the conditions of each parameter. Raise if one names no parameter or no value, or if they form a cycle."""
-    found: list[tuple[ParentCondition, ...]] = []
+    of_each: list[tuple[ParentCondition, ...]] = []
     for i, parameter in enumerate(parameters):
         if parameter.when is None:
-            found.append(())
+            of_each.append(())
             continue
         if names is None:
             raise ValueError(f"bounds[{i}] has a condition, when={parameter.when}; give a dict of parameters instead")
-        found.append(tuple(_condition(names, parameters, i, *item) for item in parameter.when.items()))
-    for i, conditions in enumerate(found):
+        of_each.append(tuple(_condition(names, parameters, i, *item) for item in parameter.when.items()))
+    for i, conditions in enumerate(of_each):
         above, seen = [c.parent for c in conditions], set()
         while above:
             j = above.pop()
@@ -41,8 +42,8 @@ def conditions_of(
                 raise ValueError(f"parameter {names[i]!r} depends on itself, perhaps through others; change its when")
             if j not in seen:
                 seen.add(j)
-                above += [c.parent for c in found[j]]
-    return tuple(found)
+                above += [c.parent for c in of_each[j]]
+    return tuple(of_each)
 
 
 def _condition(
@@ -68,9 +69,9 @@ def read_levels(label: str, name: str, parameter: Encoding, value: Any) -> froze
     if not values:
         raise ValueError(f"{label} has no value for {name!r}; give at least one")
     numbers = set()
-    for one in values:
+    for option in values:
         try:
-            row = np.array([parameter.encode(name, one)])
+            row = np.array([parameter.encode(name, option)])
         except (TypeError, ValueError) as error:
             raise RefusedValue(f"{label}: {error}").like(error) from None
         numbers.add(int(parameter.level_numbers(row)[0]))
@@ -88,11 +89,11 @@ def _is_value(parameter: Encoding, value: Any) -> bool:
 def active_parameters(conditions: tuple[tuple[ParentCondition, ...], ...], numbers: Array) -> Mask:
     """Return which parameters are active, (m, p), at level numbers (m, p)."""
     active = np.ones(numbers.shape, dtype=bool)
-    done = [not own for own in conditions]
+    done = [not of_parameter for of_parameter in conditions]
     while not all(done):
-        for i, own in enumerate(conditions):
-            if not done[i] and all(done[c.parent] for c in own):
-                for c in own:
+        for i, of_parameter in enumerate(conditions):
+            if not done[i] and all(done[c.parent] for c in of_parameter):
+                for c in of_parameter:
                     active[:, i] &= active[:, c.parent] & np.isin(numbers[:, c.parent], list(c.numbers))
                 done[i] = True
     return active

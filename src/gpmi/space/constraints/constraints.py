@@ -100,7 +100,7 @@ def column_operand(name: str, column: Array) -> Operand:
 
     def codes(label: str, value: Any) -> Codes:
         values = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
-        return frozenset(checks.number(f"{name} of {label}", one) for one in values)
+        return frozenset(checks.number(f"{name} of {label}", number) for number in values)
 
     return Operand(name, float(np.abs(column).max()), codes)
 
@@ -118,7 +118,7 @@ class Constraints:
     @cached_property
     def matrix(self) -> Array:
         """The coefficients of the inequalities, (R, p)."""
-        return np.array([one.coefficients for one in self.linear])
+        return np.array([inequality.coefficients for inequality in self.linear])
 
     @cached_property
     def used(self) -> Mask:
@@ -129,18 +129,18 @@ class Constraints:
     @cached_property
     def lower(self) -> Array:
         """The lower bounds of the inequalities, (R,)."""
-        return np.array([one.lower for one in self.linear])
+        return np.array([inequality.lower for inequality in self.linear])
 
     @cached_property
     def upper(self) -> Array:
         """The upper bounds of the inequalities, (R,)."""
-        return np.array([one.upper for one in self.linear])
+        return np.array([inequality.upper for inequality in self.linear])
 
     @cached_property
     def texts(self) -> list[str]:
         """The constraints in words: inequalities, combinations, counts, functions. Empty if there are none."""
         return [
-            *(repr(one.text) for one in self.linear),
+            *(repr(inequality.text) for inequality in self.linear),
             *(combination.text for combination in self.forbidden),
             *(repr(count.text) for count in self.counts),
             *(function_name(function) for function in self.functions),
@@ -175,13 +175,13 @@ class Constraints:
 
     def forbidden_at(self, codes: Array, active: Mask | None = None) -> Mask:
         """Return which forbidden combinations occur, (m, F), where the parameters have these codes, (m, p)."""
-        found = np.ones((len(codes), len(self.forbidden)), dtype=bool)
+        occurs = np.ones((len(codes), len(self.forbidden)), dtype=bool)
         for k, combination in enumerate(self.forbidden):
-            for j, some in combination.codes:
-                found[:, k] &= np.isin(codes[:, j], list(some))
+            for j, forbidden in combination.codes:
+                occurs[:, k] &= np.isin(codes[:, j], list(forbidden))
                 if active is not None:
-                    found[:, k] &= active[:, j]
-        return found
+                    occurs[:, k] &= active[:, j]
+        return occurs
 
     def functions_allow(self, point: Point, copy: Callable[[Point], Point]) -> bool:
         """Whether the functions allow a point. Each gets a copy."""
@@ -204,16 +204,16 @@ class Constraints:
     @staticmethod
     def conflict_in(satisfied: Mask) -> list[int]:
         """Return the numbers of constraints that cannot hold together, given which hold at each of m points, (m, C)."""
-        return minimal_conflict(satisfied.shape[1], lambda some: not satisfied[:, some].all(axis=1).any())
+        return minimal_conflict(satisfied.shape[1], lambda subset: not satisfied[:, subset].all(axis=1).any())
 
     def check(self, point: Point, values: Array, codes: Array, active: Mask, copy: Callable[[Point], Point]) -> None:
         """Raise if a told point, with values (p,), breaks a constraint by more than rounding."""
         excess = self.excess(values[None], active[None])[0]
-        for one, size, by in zip(self.linear, self.sizes, excess, strict=True):
+        for inequality, size, by in zip(self.linear, self.sizes, excess, strict=True):
             if by > TOLD_TOLERANCE * size:
-                sentence = f"x is {checks.shown(point)}, which breaks the constraint {one.text!r} by {by:.3g}"
+                sentence = f"x is {checks.shown(point)}, which breaks the constraint {inequality.text!r} by {by:.3g}"
                 remedy = "tell points that satisfy it, or leave the constraint out"
-                raise RefusedValue(f"{sentence}; {remedy}", "breaks-constraint", constraint=one.text, by=by)
+                raise RefusedValue(f"{sentence}; {remedy}", "breaks-constraint", constraint=inequality.text, by=by)
         for combination, occurs in zip(self.forbidden, self.forbidden_at(codes[None], active[None])[0], strict=True):
             if occurs:
                 sentence = f"x is {checks.shown(point)}, which is {combination.text}; tell allowed points"
@@ -247,17 +247,17 @@ class Constraints:
     def with_fixed(self, fixed: Mapping[int, FixedParameter]) -> Constraints:
         """Return the constraints on the other parameters. Raise if the fixed values alone break one."""
         linear, sizes = [], []
-        for one, size in zip(self.linear, self.sizes, strict=True):
-            used = [j for j in fixed if one.coefficients[j] != 0.0]
-            left = one.coefficients.copy()
+        for inequality, size in zip(self.linear, self.sizes, strict=True):
+            used = [j for j in fixed if inequality.coefficients[j] != 0.0]
+            left = inequality.coefficients.copy()
             left[used] = 0.0
-            shift = sum(float(one.coefficients[j]) * float(fixed[j].value) for j in used)
+            shift = sum(float(inequality.coefficients[j]) * float(fixed[j].value) for j in used)
             if np.any(left):
-                linear.append(Inequality(one.text, left, one.lower - shift, one.upper - shift))
+                linear.append(Inequality(inequality.text, left, inequality.lower - shift, inequality.upper - shift))
                 sizes.append(size)
-            elif used and max(one.lower - shift, shift - one.upper) > TOLD_TOLERANCE * size:
-                sentence = f"fixed breaks the constraint {one.text!r}; give values that satisfy it"
-                raise RefusedValue(sentence, "fixed-breaks-constraint", constraint=one.text)
+            elif used and max(inequality.lower - shift, shift - inequality.upper) > TOLD_TOLERANCE * size:
+                sentence = f"fixed breaks the constraint {inequality.text!r}; give values that satisfy it"
+                raise RefusedValue(sentence, "fixed-breaks-constraint", constraint=inequality.text)
         forbidden = []
         for combination in self.forbidden:
             if any(j in fixed and fixed[j].level not in codes for j, codes in combination.codes):
@@ -303,15 +303,20 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
                 f"constraints has {checks.shown(item)}; give strings such as 'a + b <= 1', (A, lb, ub), "
                 "gpmi.Forbidden(...) or functions feasible(point) -> bool"
             )
-    for one in linear:
-        for j in np.flatnonzero(one.coefficients).tolist():
+    for inequality in linear:
+        for j in np.flatnonzero(inequality.coefficients).tolist():
             if operands[j].circular:
                 remedy = "an angle, which has no smallest and no largest value; give a function feasible(point)"
-                raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, {remedy}")
+                raise TypeError(f"constraint {inequality.text!r} is about {operands[j].name!r}, {remedy}")
             if operands[j].largest is None:
-                raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, whose values are not numbers")
+                raise TypeError(
+                    f"constraint {inequality.text!r} is about {operands[j].name!r}, whose values are not numbers"
+                )
     largest = np.array([operand.largest or 0.0 for operand in operands])
-    sizes = [np.abs(one.coefficients) @ largest + max(map(_finite_size, (one.lower, one.upper))) for one in linear]
+    sizes = [
+        np.abs(inequality.coefficients) @ largest + max(map(_finite_size, (inequality.lower, inequality.upper)))
+        for inequality in linear
+    ]
     return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), tuple(functions), tuple(counts))
 
 

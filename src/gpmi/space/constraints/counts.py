@@ -31,8 +31,8 @@ class Count(NamedTuple):
 
     def on(self, values: Array) -> Mask:
         """Return which members are on, (m, k), where the parameters have values (m, p)."""
-        own = values[:, list(self.members)]
-        result: Mask = own > 0.0 if self.positive else own != 0.0
+        counted = values[:, list(self.members)]
+        result: Mask = counted > 0.0 if self.positive else counted != 0.0
         return result
 
     def holds(self, values: Array) -> Mask:
@@ -108,7 +108,7 @@ def _is_count(node: ast.AST) -> bool:
 def _members(label: str, call: ast.Call, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
     """Return the parameters that are counted, and whether they are on above 0 only."""
     spelled = [unicodedata.normalize("NFKC", name) for name in names]  # as the parser spells them
-    found: list[int] = []
+    members: list[int] = []
     kinds: set[type[ast.cmpop]] = set()
     for argument in call.args:
         match argument:
@@ -122,14 +122,14 @@ def _members(label: str, call: ast.Call, names: Sequence[str]) -> tuple[tuple[in
         if spelled.count(name) != 1:
             sentence = f"{label} has the name {name!r}; the space has {list(names)}"
             raise RefusedValue(sentence, "unknown-in-constraint", name=name, names=names)
-        if spelled.index(name) in found:
+        if spelled.index(name) in members:
             raise ValueError(f"{label} counts {name!r} twice; name each parameter once")
-        found.append(spelled.index(name))
-    if call.keywords or not found:
+        members.append(spelled.index(name))
+    if call.keywords or not members:
         raise ValueError(f"{label} counts no parameter by its name; {_EXAMPLE}")
     if not kinds <= {ast.Gt, ast.NotEq} or len(kinds) > 1:
         raise ValueError(f"{label} counts by another comparison than > 0 or != 0; {_EXAMPLE}")
-    return tuple(found), kinds == {ast.Gt}
+    return tuple(members), kinds == {ast.Gt}
 
 
 def _whole(label: str, node: ast.expr) -> int:

@@ -237,12 +237,14 @@ class FeasibleSet:
         floors = np.zeros(len(on), dtype=bool)
         floors[self._switched_s] = self.supports.needed[np.isin(self.supports.counted, self._switched)]
         rows = np.eye(len(on))[floors & on]
-        found = None
+        polytope = None
         for floor in _FLOORS if len(rows) else (0.0,):
             below, above = np.full(len(rows), floor), np.full(len(rows), np.inf)
-            found = Polytope.of(np.concatenate([matrix, rows])[:, on], np.append(lower, below), np.append(upper, above))
-            if found is not None:
-                return found.embedded(on)
+            polytope = Polytope.of(
+                np.concatenate([matrix, rows])[:, on], np.append(lower, below), np.append(upper, above)
+            )
+            if polytope is not None:
+                return polytope.embedded(on)
         return None
 
     def polytope_around(self, numbers: Array) -> Polytope:
@@ -321,34 +323,34 @@ class FeasibleSet:
         outside = np.flatnonzero(~good)
         if not self.constraints.linear or not len(outside):
             return proposed, good
-        some = outside[np.unique(np.linspace(0, len(outside) - 1, _REPAIRED).round().astype(int))]
-        moved = self.last_inside(z[some], np.clip(proposed[some], *self.layout.ends))
+        repaired = outside[np.unique(np.linspace(0, len(outside) - 1, _REPAIRED).round().astype(int))]
+        moved = self.last_inside(z[repaired], np.clip(proposed[repaired], *self.layout.ends))
         discrete = ~self.layout.continuous
-        same = np.all(moved[:, discrete] == proposed[some][:, discrete], axis=1)
-        proposed[some], good[some] = moved, same & self.contains(moved)
+        same = np.all(moved[:, discrete] == proposed[repaired][:, discrete], axis=1)
+        proposed[repaired], good[repaired] = moved, same & self.contains(moved)
         return proposed, good
 
     # Points spread over it
 
     def spread(self, targets: Targets, count: int, rng: np.random.Generator) -> Array:
         """Return at most `count` points (., d) inside: the first targets inside, and others if these are too few."""
-        found = np.empty((0, self.layout.ends.shape[1]))
+        points = np.empty((0, self.layout.ends.shape[1]))
         done, log2 = 0, max(4, (count - 1).bit_length())
         while 2**log2 <= _TRIES:
             fresh = self._switch(targets(log2)[done:], rng)
-            found = np.concatenate([found, fresh[self.contains(fresh)]])
+            points = np.concatenate([points, fresh[self.contains(fresh)]])
             done, log2 = 2**log2, log2 + 1
-            if len(found) >= count:
-                return found[:count]
-            if self.constraints.linear and done >= _HOPELESS and len(found) < max(1, count // 10):
+            if len(points) >= count:
+                return points[:count]
+            if self.constraints.linear and done >= _HOPELESS and len(points) < max(1, count // 10):
                 break
         if self.constraints.linear or self.constraints.forbidden or self.constraints.counts:
             for _ in range(_GROWTH):
                 fresh = self._sample_near(targets((count - 1).bit_length())[:count], rng)
-                found = np.concatenate([found, fresh[self.contains(fresh)]])
-                if len(found) >= count or not self.constraints.functions:
+                points = np.concatenate([points, fresh[self.contains(fresh)]])
+                if len(points) >= count or not self.constraints.functions:
                     break
-        return self._grow(found, count, rng)[:count]
+        return self._grow(points, count, rng)[:count]
 
     def _switch(self, z: Array, rng: np.random.Generator) -> Array:
         """Return points (m, d) with random supports, where counts allow only some."""
@@ -368,10 +370,10 @@ class FeasibleSet:
             if polytope is not None:
                 s = polytope.sample(len(members), rng, density)
                 parts.append((members, self.layout.from_levels(self.with_s(numbers[members], s))))
-        made = np.full((len(numbers), targets.shape[1]), np.nan)
+        z_of_all = np.full((len(numbers), targets.shape[1]), np.nan)
         for members, z in parts:
-            made[members] = z
-        complete: Array = made[~np.isnan(made).any(axis=1)]
+            z_of_all[members] = z
+        complete: Array = z_of_all[~np.isnan(z_of_all).any(axis=1)]
         return complete
 
     def feasible_settings(self, numbers: Array, most: int) -> Array:
@@ -389,13 +391,15 @@ class FeasibleSet:
         possible: list[Array] = []
         settings: dict[int, Array | None] = {}
         for k in np.argsort(first, kind="stable").tolist():
-            own = numbers[first[k]]
-            free = self.polytope(own) is not None and not self.constraints.forbidden_at(*self._one(own))[0].any()
+            setting = numbers[first[k]]
+            free = (
+                self.polytope(setting) is not None and not self.constraints.forbidden_at(*self._one(setting))[0].any()
+            )
             if not free and programs >= most:
                 settings[k] = possible[k % len(possible)] if possible else None
                 continue
             programs += not free
-            settings[k] = own if free else self.nearest_setting.find(own, s[first[k]])
+            settings[k] = setting if free else self.nearest_setting.find(setting, s[first[k]])
             possible += [] if settings[k] is None else [settings[k]]  # type: ignore[list-item]
         for i, k in enumerate(inverse.reshape(-1).tolist()):
             chosen = settings[k]
@@ -432,17 +436,17 @@ class FeasibleSet:
         density: Array = -np.log(value).sum(axis=-1)
         return density
 
-    def _grow(self, found: Array, count: int, rng: np.random.Generator) -> Array:
+    def _grow(self, points: Array, count: int, rng: np.random.Generator) -> Array:
         """Add points around those already found, if functions leave too few."""
-        for _ in range(_GROWTH if self.constraints.functions and len(found) else 0):
-            if len(found) >= count:
+        for _ in range(_GROWTH if self.constraints.functions and len(points) else 0):
+            if len(points) >= count:
                 break
-            numbers = self.layout.level_numbers(found[rng.integers(len(found), size=count)])
+            numbers = self.layout.level_numbers(points[rng.integers(len(points), size=count)])
             wide = 10.0 ** rng.uniform(-3.0, -0.5, (count, 1))
             s = self.s_of(numbers) + wide * rng.standard_normal((count, len(self.reals)))
             near = self.layout.from_levels(self.with_s(numbers, np.clip(s, 0.0, 1.0)))
-            found = np.concatenate([found, near[self.contains(near)]])
-        return found
+            points = np.concatenate([points, near[self.contains(near)]])
+        return points
 
     def middles(self, z: Array) -> Array:
         """Return the middles (k, d) of the few largest supports, each otherwise like a point of z (m, d), in turn."""
@@ -453,8 +457,8 @@ class FeasibleSet:
         for polytope, members in self._by_polytope(numbers):
             if polytope is not None:
                 s[members] = polytope.pull_inside(s[members])
-        made = self.layout.from_levels(self.with_s(numbers, s))
-        return made[self.contains(made)]
+        points = self.layout.from_levels(self.with_s(numbers, s))
+        return points[self.contains(points)]
 
     # Nothing left
 
@@ -484,26 +488,26 @@ class FeasibleSet:
         """Return the numbers of linear constraints, combinations and counts that cannot hold together."""
         rows, combinations = len(self.constraints.linear), len(self.constraints.forbidden)
 
-        def is_empty(some: list[int]) -> bool:
-            linear = [r for r in some if r < rows]
-            forbidden = [k - rows for k in some if rows <= k < rows + combinations]
-            return not self._can_hold(linear, forbidden, [k - rows - combinations for k in some])
+        def is_empty(subset: list[int]) -> bool:
+            linear = [r for r in subset if r < rows]
+            forbidden = [k - rows for k in subset if rows <= k < rows + combinations]
+            return not self._can_hold(linear, forbidden, [k - rows - combinations for k in subset])
 
         everything = list(range(rows + combinations + len(self.constraints.counts)))
         return minimal_conflict(len(everything), is_empty) if is_empty(everything) else []
 
     def _can_hold(self, linear: list[int], forbidden: list[int], counts: list[int]) -> bool:
         """Whether some of the linear constraints, combinations and counts (negative ones are none) hold together."""
-        some = Constraints(
+        subset = Constraints(
             tuple(self.constraints.linear[r] for r in linear),
             self.constraints.sizes[linear],
             tuple(self.constraints.forbidden[k] for k in forbidden),
             (),
             tuple(self.constraints.counts[k] for k in counts if k >= 0),
         )
-        left = FeasibleSet(self.layout, some)
+        left = FeasibleSet(self.layout, subset)
         middle = self.layout.level_numbers(self.layout.from_unit(np.full((1, len(self.layout.encodings)), 0.5)))[0]
-        decides = left.nearest_setting.discrete or some.counts
+        decides = left.nearest_setting.discrete or subset.counts
         setting = left.nearest_setting.find(middle, np.full(len(self.reals), 0.5)) if decides else middle
         return setting is not None and left.polytope(setting) is not None
 

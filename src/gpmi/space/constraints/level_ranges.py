@@ -6,8 +6,8 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints
+from gpmi.space.integer import Int
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Int
 
 _PASSES = 10  # over all inequalities, at most: each makes the others tighter; our limit of the cost
 
@@ -22,7 +22,7 @@ def level_ranges(layout: Layout, constraints: Constraints) -> Array:
     counts = np.array([encoding.count or 1 for encoding in layout.encodings], dtype=float)
     every = np.stack([np.zeros(len(counts)), counts - 1.0], axis=1)
     ints = [j for j, parameter in enumerate(layout.parameters) if isinstance(parameter, Int)]
-    conditional = [bool(own) for own in layout.conditions]
+    conditional = [bool(conditions) for conditions in layout.conditions]
     usable = [r for r, used in enumerate(constraints.used) if not np.any(used & conditional)]
     if not ints or not usable:
         return every

@@ -22,8 +22,8 @@ from gpmi._support.types import Array, Numbers
 from gpmi.space.constraints.constraints import Constraints
 from gpmi.space.constraints.supports import Supports
 from gpmi.space.fixed import FixedParameter
+from gpmi.space.integer import Int
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import Int
 
 # A counted parameter that must be on is at least this part of its width: less is hardly an ingredient. Our choice.
 LEAST_ON = 1e-3
@@ -66,7 +66,7 @@ class NearestSetting:
     @cached_property
     def discrete(self) -> tuple[int, ...]:
         """The discrete parameters that constraints are about, and those that decide whether these are active."""
-        wanted = {int(j) for one in self.constraints.linear for j in np.flatnonzero(one.coefficients)}
+        wanted = {int(j) for inequality in self.constraints.linear for j in np.flatnonzero(inequality.coefficients)}
         wanted |= {j for combination in self.constraints.forbidden for j, _ in combination.codes}
         wanted |= {j for count in self.constraints.counts for j in count.members}
         above = list(wanted)
@@ -92,20 +92,22 @@ class NearestSetting:
 
     @cached_property
     def _variables(self) -> dict[int, _Variables]:
-        at, found = len(self.reals), {}
+        at, variables = len(self.reals), {}
         for j in self.discrete:
             count = self.layout.encodings[j].count
             assert count is not None
             is_whole = isinstance(self.layout.parameters[j], Int)
             runs = self._runs(j, count) if is_whole else tuple((number, number) for number in range(count))
-            found[j] = _Variables(at, count, is_whole, runs)
-            at += found[j].size
-        return found
+            variables[j] = _Variables(at, count, is_whole, runs)
+            at += variables[j].size
+        return variables
 
     def _runs(self, j: int, count: int) -> tuple[tuple[int, int], ...]:
         """Return the runs of level numbers that no condition and no combination tells apart; none if all are alike."""
-        named: list[Iterable[float]] = [c.numbers for own in self.layout.conditions for c in own if c.parent == j]
-        named += [codes for one in self.constraints.forbidden for k, codes in one.codes if k == j]
+        named: list[Iterable[float]] = [
+            c.numbers for conditions in self.layout.conditions for c in conditions if c.parent == j
+        ]
+        named += [codes for combination in self.constraints.forbidden for k, codes in combination.codes if k == j]
         named += [[0.0] for count in self.constraints.counts if j in count.members]
         if not named:
             return ()
@@ -149,11 +151,11 @@ class NearestSetting:
             constraints.append(LinearConstraint(np.pad(matrix, ((0, 0), (0, total - size))), lower, upper))
         is_whole = np.concatenate([np.zeros(q), np.ones(size - q), np.zeros(total - size)])
         with c_output_discarded():
-            found = milp(
+            solution = milp(
                 cost, integrality=is_whole, bounds=Bounds(0.0, upper_ends), constraints=constraints,
                 options={"time_limit": _SECONDS},
             )  # fmt: skip
-        return None if found.x is None else self._read(numbers, found.x)
+        return None if solution.x is None else self._read(numbers, solution.x)
 
     def _read(self, numbers: Array, x: Array) -> Array:
         result = numbers.copy()
@@ -208,23 +210,23 @@ class NearestSetting:
                     line[i], line[switch] = 1.0, -share
                     lines.append((line, least, most))
         for count in self.constraints.counts:
-            line, known = np.zeros(size), 0.0
+            line, constant = np.zeros(size), 0.0
             for j in count.members:
                 if j in self._switches:
                     line[self._switches[j]] = 1.0
                 else:  # on, unless it has the level of 0
                     line[self._variables[j].binaries_of([zero[j]])] = -1.0
-                    known += 1.0
-            lines.append((line, count.lower - known, count.upper - known))
+                    constant += 1.0
+            lines.append((line, count.lower - constant, count.upper - constant))
         return lines
 
     def _inequality(self, size: int, r: int) -> list[tuple[Array, float, float]]:
         """Return an inequality in the variables: one line, or one for each side if it can be switched off."""
-        one, line, shift = self.constraints.linear[r], np.zeros(size), 0.0
+        inequality, line, shift = self.constraints.linear[r], np.zeros(size), 0.0
         real = {int(j): i for i, j in enumerate(self.reals)}
-        used = np.flatnonzero(one.coefficients).tolist()
+        used = np.flatnonzero(inequality.coefficients).tolist()
         for j in used:
-            coefficient, parameter = one.coefficients[j], self.layout.parameters[j]
+            coefficient, parameter = inequality.coefficients[j], self.layout.parameters[j]
             if j in real:
                 line[real[j]] += coefficient * self.width[real[j]]
                 shift += coefficient * self.low[real[j]]
@@ -237,7 +239,7 @@ class NearestSetting:
             else:
                 assert parameter.limits is not None
                 line[variables.binaries] += coefficient * parameter.values(np.arange(float(variables.levels)))
-        lower, upper = one.lower - shift, one.upper - shift
+        lower, upper = inequality.lower - shift, inequality.upper - shift
         if not any(self.layout.conditions[j] for j in used):
             return [(line, lower, upper)]
         lines, large = [], 4.0 * float(self.constraints.sizes[r]) + 1.0

@@ -57,13 +57,13 @@ class Polytope:
         if q == 0:
             return Polytope(rows, bounds, np.zeros(0), np.zeros((0, 0)))
         while True:
-            found = _deepest(rows, bounds, equal, at)
-            if found is None or found.depth < -THIN:
+            deepest = _deepest(rows, bounds, equal, at)
+            if deepest is None or deepest.depth < -THIN:
                 return None
-            if found.depth > THIN or not found.pressed.any():
-                return _around(rows, bounds, equal, at, found.point)
-            tight = found.pressed  # equal at the point found, because faces that press from two sides need not meet
-            equal, at = np.concatenate([equal, rows[tight]]), np.concatenate([at, rows[tight] @ found.point])
+            if deepest.depth > THIN or not deepest.pressed.any():
+                return _around(rows, bounds, equal, at, deepest.point)
+            tight = deepest.pressed  # equal at the point found, because faces that press from two sides need not meet
+            equal, at = np.concatenate([equal, rows[tight]]), np.concatenate([at, rows[tight] @ deepest.point])
             rows, bounds = rows[~tight], bounds[~tight]
 
     def embedded(self, on: Mask) -> Polytope:
@@ -121,8 +121,8 @@ class Polytope:
         corners = []
         for direction in np.concatenate([self.basis.T, -self.basis.T]):
             reach = self.basis.T @ direction
-            found = _solve(-reach, self.rows @ self.basis, self.bounds - self.rows @ self.centre, None, None)
-            corners.append(self.centre if found.x is None else self.centre + self.basis @ found.x)
+            solution = _solve(-reach, self.rows @ self.basis, self.bounds - self.rows @ self.centre, None, None)
+            corners.append(self.centre if solution.x is None else self.centre + self.basis @ solution.x)
         return np.array(corners)
 
     def _hit_and_run(self, x: Array, others: Array, rng: np.random.Generator, log_density: LogDensity | None) -> Array:
@@ -177,10 +177,10 @@ def _deepest(rows: Array, bounds: Array, equal: Array, at: Array) -> _Deepest | 
     r, q = rows.shape
     cost = np.append(np.zeros(q), -1.0)
     fixed = np.column_stack([equal, np.zeros(len(equal))]) if len(equal) else None
-    found = _solve(cost, np.column_stack([rows, np.ones(r)]), bounds, fixed, at if len(equal) else None)
-    if found.x is None:
+    solution = _solve(cost, np.column_stack([rows, np.ones(r)]), bounds, fixed, at if len(equal) else None)
+    if solution.x is None:
         return None
-    return _Deepest(found.x[:q], float(found.x[q]), -found.ineqlin.marginals > 1e-9)
+    return _Deepest(solution.x[:q], float(solution.x[q]), -solution.ineqlin.marginals > 1e-9)
 
 
 def _solve(cost: Array, rows: Array, bounds: Array, equal: Array | None, at: Array | None) -> Any:

@@ -167,13 +167,13 @@ class Supports:
         before = self.on(numbers[None])[0]
         moves = self._moves(before)
         value = self.layout.values(numbers[None])[0]
-        found = []
+        tried_rows = []
         for after in moves:
             new, gone = np.flatnonzero(after & ~before), np.flatnonzero(before & ~after)
             base = numbers.copy()
             base[self.counted[gone]] = self.zero[gone]
             if not len(new):
-                found.append(base[None])
+                tried_rows.append(base[None])
                 continue
             k, j = int(new[0]), int(self.counted[new[0]])
             levels = self._at_share(k, np.array(_SHARES))
@@ -182,10 +182,12 @@ class Supports:
                 levels = np.append(min(float(value[self.counted[gone[0]]]), most), levels)
             tried = np.repeat(base[None], len(levels), axis=0)
             tried[:, j] = levels
-            found.append(tried)
-        every = np.concatenate(found) if found else np.empty((0, len(numbers)))
-        some = np.unique(np.linspace(0, len(every) - 1, _MOST_MOVES).astype(int)) if len(every) > _MOST_MOVES else ...
-        return every[some]
+            tried_rows.append(tried)
+        every = np.concatenate(tried_rows) if tried_rows else np.empty((0, len(numbers)))
+        moves_tried = (
+            np.unique(np.linspace(0, len(every) - 1, _MOST_MOVES).astype(int)) if len(every) > _MOST_MOVES else ...
+        )
+        return every[moves_tried]
 
     def _moves(self, on: Mask) -> Mask:
         """Return the supports next to one (c,) that are allowed, (k, c)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.goals import MAXIMISE
+from gpmi.trials.value_goal import MAXIMISE
 from gpmi.views.fidelity_view import KINDS, curves_of, stop_reasons
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings

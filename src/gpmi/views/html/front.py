@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from gpmi._support.text import rounded, shortened
 from gpmi.analysis import FrontBands
-from gpmi.trials import Trial
-from gpmi.trials.goals import Goals, Match
+from gpmi.trials import Goals, Match, Trial
 from gpmi.views.front_view import complete, pairs_of, shown_values, sign_of
 from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.svg import Size, chart_of, figure, kind_mark, legend_of

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gpmi._support.text import shortened
-from gpmi.trials import Trial
+from gpmi.trials import Goals, Trial
 from gpmi.trials.goal_summary import along_front
-from gpmi.trials.goals import Goals
 from gpmi.views.front_view import complete
 from gpmi.views.html.front import Recipe, trade_offs
 from gpmi.views.html.markup import Markup, joined, shown, tag

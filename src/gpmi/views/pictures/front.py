@@ -9,8 +9,7 @@ import numpy as np
 from gpmi._support.text import percent, shortened
 from gpmi._support.types import Array
 from gpmi.analysis import FrontBands
-from gpmi.trials import Trial
-from gpmi.trials.goals import Goals, Match, Objective
+from gpmi.trials import Goals, Match, Objective, Trial
 from gpmi.views.front_view import KINDS, better, kind_of, shown_values, sign_of, staircase, stated, title_of
 from gpmi.views.pictures.picture import Level, Line, Mark, Outline, Picture, Points, Ruler
 

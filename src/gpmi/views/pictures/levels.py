@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.trials.goals import Match
+from gpmi.trials.goal_kinds import Match
 from gpmi.views.run_view import OutputView
 
 LEVELS = 12  # our choice
