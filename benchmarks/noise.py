@@ -22,7 +22,7 @@ import numpy as np
 import problems
 
 import gpmi
-from gpmi.analysis.ledger.run_warnings import DOUBTED, NATS, undetected_noise_of
+from gpmi.analysis.ledger.run_warnings import DOUBTED, NATS
 
 PROBLEMS = ("branin", "hartmann-3", "mixture", "hartmann-mixed", "hartmann-6", "ackley-5")
 LOOKS = (16, 20, 24, 32, 40)
@@ -51,7 +51,7 @@ def play(name: str, noise: float, seed: int) -> list[list[object]]:
             ledger = opt.ledger
             _ = ledger.model
             begin = time.process_time()
-            found = undetected_noise_of(ledger)
+            found = ledger.undetected_noise()
             looked = time.process_time() - begin
             nats, share = ("", "") if found is None else (f"{found.nats:.3f}", f"{found.share:.3f}")
             rows.append([name, noise, seed, t, nats, share, f"{asked:.3f}", f"{looked:.4f}"])

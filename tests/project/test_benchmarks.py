@@ -6,6 +6,8 @@ import ast
 import multiprocessing
 import re
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import harness
@@ -148,3 +150,25 @@ def test_a_script_sets_one_blas_thread_before_anything_large_is_imported(name: s
     ]
     modules = [node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports]
     assert next(m for m in modules if m and m.split(".")[0] not in sys.stdlib_module_names) == "harness"
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples", "paper"])
+def test_every_name_that_a_script_imports_from_the_package_exists(folder: str) -> None:
+    """Most scripts take hours, so nothing else runs them here."""
+    files = (FOLDER.parent / folder).rglob("*.py")
+    nodes = [(file, node) for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    imports = [(file, node) for file, node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+    missing = []
+    for file, node in imports:
+        if node.module is None or node.module.split(".")[0] != "gpmi":
+            continue
+        try:
+            module = import_module(node.module)
+        except ModuleNotFoundError:
+            missing.append((file.name, node.module))
+            continue
+        except ImportError:  # of a neighbour that is not installed
+            continue
+        names = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+        missing += [(file.name, node.module, name) for name in names if find_spec(f"{node.module}.{name}") is None]
+    assert not missing and imports
