@@ -104,3 +104,17 @@ def test_every_surface_has_the_sentences_of_the_facts(kind: str, tmp_path: Path)
         page = text_of(client.get("/study/default"))
         assert said.decision.text in page and said.decision.why[1:] in page
         assert shown((text for _, text in said.numbers), page) and shown(statistics, page)
+
+
+def test_a_page_has_the_options_of_a_choice_under_the_answer(tmp_path: Path) -> None:
+    path = create_study(tmp_path, space={"x": (0.0, 1.0), "solvent": ["THF", "DMF"]})
+    with gpmi.study(path) as study:
+        for i in range(16):
+            study.tell({"x": i / 15, "solvent": ["THF", "DMF"][i % 2]}, math.sin(3.0 * i / 15) + (i % 2))
+        (section,) = report.sections(study, only=["options"])
+    with client_for(path) as client:
+        wait_until(lambda: 'id="answer"' in client.get("/study/default").text)
+        page = client.get("/study/default").text
+        assert section.html in page and page.index('id="answer"') < page.index(section.html)
+        wait_until(lambda: "being drawn" not in client.get("/study/default").text)
+        assert client.get("/study/default").text.count(section.html) == 1

@@ -693,7 +693,9 @@ def test_a_report_without_goals_has_none_of_this() -> None:
 
     run = gpmi.maximize(f, [(0.0, 1.0)] * 2, budget=10, n_init=5, seed=0, **PRIOR)
     built = {one.id: one.html for one in report.sections(run)}
-    assert [*built] == [name for name in report.IDS if name not in ("tradeoffs", "curves", "cost", "mixture")]
+    assert [*built] == [
+        name for name in report.IDS if name not in ("tradeoffs", "curves", "cost", "options", "mixture")
+    ]
     text = "".join(built.values())
     assert not re.search(r"front|hypervolume|output|limit|<h3>(?!What the library)", text)
     head, *_ = rows(built["trials"], "trials-table")

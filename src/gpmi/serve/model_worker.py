@@ -34,6 +34,7 @@ IDLE_TIMEOUT = 120.0  # seconds after which an idle process ends; our choice
 NOT_PICTURES = (
     "found",
     "advice",
+    "options",
     "tradeoffs",
     "trials",
 )  # sections of a report that the page of a study shows in its own way
@@ -54,6 +55,7 @@ class StudySummary:
     believed: tuple[float, float, float] | None = None  # mu - sd, mu and mu + sd at that point, in units of y
     front: tuple[int, ...] | None = None  # the trials that no other trial beats in every objective; None without one
     middle: int | None = None  # the trial in the middle of the front
+    options: tuple[Section, ...] = ()  # what is known of each option of a choice, as in a report
     # Where the front of two objectives lies, by their names: low, median and high, each as points (x, y).
     bands: Mapping[tuple[str, str], tuple[Points, Points, Points]] = field(default_factory=dict)
 
@@ -100,7 +102,8 @@ def summarise(source: Study) -> StudySummary:
     if ledger.n > DRAW_LIMIT:
         why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
         return StudySummary(ledger.n, unsaid(TOO_MANY, f"{why}; `gpmi report` has it"), **place)
-    return StudySummary(ledger.n, ledger.facts(unit_of(source)), believed=view.believed, bands=_bands_of(view), **place)
+    place |= {"options": tuple(sections(view, only=["options"])), "bands": _bands_of(view)}
+    return StudySummary(ledger.n, ledger.facts(unit_of(source)), believed=view.believed, **place)
 
 
 def _bands_of(view: RunView) -> dict[tuple[str, str], tuple[Points, Points, Points]]:

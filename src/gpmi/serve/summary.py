@@ -10,7 +10,7 @@ from gpmi.serve.model_worker import STATISTICS, StudySummary
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.storage import point_to_json
 from gpmi.views.html import Section
-from gpmi.views.html.markup import Child, Markup, sentence, tag
+from gpmi.views.html.markup import Child, Markup, joined, sentence, tag
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, best: BestSoFar) -> Markup:
@@ -62,6 +62,7 @@ def _model_summary(session: Session, live: LiveUpdates, best: BestSoFar) -> Chil
     decision = now.facts.decision
     kind = decision.advice.what.replace(" ", "-")  # a class of report.css
     parts += [tag("h3", HEADING), tag("p", decision.text, class_=f"advice {kind}", id="answer")]
+    parts += [joined(tag("h3", section.title), Markup(section.html)) for section in now.options]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts

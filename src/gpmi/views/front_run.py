@@ -12,8 +12,8 @@ import numpy as np
 from gpmi._support.text import rough, rounded, shortened
 from gpmi._support.types import Array
 from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
-from gpmi.analysis.ledger import share_missing
-from gpmi.trials import Trial
+from gpmi.analysis.ledger import OptionSummary, share_missing
+from gpmi.trials import Match, Trial
 from gpmi.trials.goal_summary import superlative, told_front
 from gpmi.views.findings import Finding, NamedPoint, Number
 from gpmi.views.front_view import MAX_BANDS, pairs_of
@@ -152,6 +152,15 @@ class FrontView(RunView):
         """The probability that an evaluation at `middle` succeeds and keeps all limits; None if it is unknown."""
         row, chance = self.recommended_row, None if self.analysis is None else self.analysis.chance
         return None if row is None or chance is None else float(chance(row[None])[0])
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option for each objective without a target: at that its largest value is not best."""
+        return tuple(option for option in super().options if not isinstance(self.goals[option.output], Match))
+
+    def options_for(self, output: str) -> tuple[OptionSummary, ...]:
+        """Return what is known of each option for one objective; nothing for a limit."""
+        return tuple(option for option in self.options if option.output == output)
 
     @property
     def why_nothing(self) -> str:

@@ -18,7 +18,8 @@ import numpy as np
 from gpmi._support.text import error_message, round_to_sd, rounded
 from gpmi._support.types import Array, Event, Point
 from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
-from gpmi.analysis.ledger import Ledger, RunLedger
+from gpmi.analysis.ledger import Ledger, OptionSummary, RunLedger
+from gpmi.space import Axis
 from gpmi.trials import AtMost, Goal, Goals, Match, Min, Objective, Trial
 from gpmi.views.findings import Finding, NamedPoint, Number
 from gpmi.views.front_view import purpose, title_of
@@ -240,6 +241,15 @@ class RunView(TrialsView, ABC):
     @abstractmethod
     def success(self) -> float | None:
         """The probability that an evaluation at this point succeeds and is acceptable; None if nothing speaks to it."""
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option of each choice; empty without a choice and without a model."""
+        return () if self.ledger is None else self.ledger.options
+
+    def options_for(self, output: str) -> tuple[OptionSummary, ...]:
+        """Return the same, with the settings at which pictures of an output show the options."""
+        return self.options
 
     @property
     def finding(self) -> Finding:
@@ -497,6 +507,20 @@ class OutputView(ModelView, RunView):
         sd = 0.5 * abs(high - low)
         return {self.key: f"{round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)} expected"}
 
+    # Slices
+
+    def judged_options(self, axis: Axis) -> tuple[OptionSummary, ...]:
+        """Return the options of a choice whose own best setting of the other parameters is known, in their order."""
+        if len(self.axes(2)) == 1:
+            return ()
+        return tuple(option for option in self.options if option.parameter == axis.name and option.x is not None)
+
+    def slice_rows(self, axis: Axis) -> Array:
+        """Return the points (k, d) of a slice: through the recommended point, or judged options at their own best."""
+        row, best = self.recommended_row, [option.x for option in self.judged_options(axis) if option.x is not None]
+        assert row is not None
+        return np.array([self.space.encode(x) for x in best]) if best else self.along(axis, row)
+
     # Trials
 
     @property
@@ -613,6 +637,11 @@ class PartView(OutputView):
     def centre_of(self, output: str) -> tuple[str, str]:
         """Return what this point is called."""
         return self.parent.centre_of(output)
+
+    @property
+    def options(self) -> tuple[OptionSummary, ...]:
+        """What is known of each option: where there is one objective, at the settings that are best for it."""
+        return self.parent.options_for(self.key)
 
     @property
     def totals(self) -> Array | None:

@@ -22,6 +22,7 @@ from gpmi.analysis.ledger.facts import (
 from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.ledger.options import OptionSummary
 from gpmi.analysis.ledger.regret import Interval, Regret, credible_interval
 from gpmi.analysis.ledger.run_warnings import forgotten_options, untaken_chance, warning_events
 from gpmi.analysis.ledger.steps import Step
@@ -35,6 +36,7 @@ __all__ = [
     "Interval",
     "Ledger",
     "LockIn",
+    "OptionSummary",
     "Regret",
     "RunLedger",
     "Step",

@@ -11,6 +11,7 @@ from gpmi.views.figures.style import AREAS, GREY, LINES, POINTS, without_math
 from gpmi.views.pictures.picture import (
     Band,
     Bundle,
+    Hints,
     Level,
     Line,
     Mark,
@@ -101,6 +102,8 @@ def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
             ax.axhspan(mark.low, mark.high, label=label, zorder=0.0, linewidth=0.0, **AREAS[mark.look])
         case Spans():
             _draw_spans(ax, mark, label, order)
+        case Hints():
+            pass  # a figure cannot be pointed at
         case Note():
             ax.text(0.5, 0.5, mark.text, color=GREY, ha="center", transform=ax.transAxes)
 

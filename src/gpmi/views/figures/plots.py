@@ -362,8 +362,10 @@ def calibration(source: Source, *, output: str | None = None, ax: Axes | None = 
 def slices(source: Source, f: Function | None = None, *, output: str | None = None) -> Figure:
     """Draw mu and mu +- sd along each parameter through the recommended point, and f (if given).
 
-    Ticks at the bottom show where the queries were. A discrete parameter has an interval at each of its values. With
-    several objectives there are rows for each output, or for `output`, through the trial in the middle of the front.
+    Ticks at the bottom show where the queries were. A discrete parameter has an interval at each of its values. Each
+    option of a choice is drawn at its own best setting of all other parameters (`options` of the ledger), as soon as
+    that is known. With several objectives there are rows for each output, or for `output`, through the trial in the
+    middle of the front.
     """
     views = _views(source, output)
     space = views[0].space
@@ -548,6 +550,7 @@ def _draw_model(panels: list[Axes], view: OutputView, f: Function | None, count:
 def _draw_slices(panels: list[Axes], view: OutputView, f: Function | None) -> None:
     for panel, picture in zip(panels, slices_of(view, view.axes(CURVE), f), strict=True):
         draw(panel, picture)
+        panel.set_xlabel("\n".join([panel.get_xlabel(), picture.caption]).strip())
     label_first_column(panels)
 
 

@@ -23,6 +23,7 @@ from gpmi.views.html.failures import failures
 from gpmi.views.html.importance import importance
 from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.mixture import mixture
+from gpmi.views.html.options import options
 from gpmi.views.html.overview import about, advice, found
 from gpmi.views.html.parallel_coordinates import parallel_coordinates
 from gpmi.views.html.slices import slices
@@ -68,6 +69,7 @@ _BUILDERS: dict[str, tuple[str, Builder]] = {
     "curves": ("The curves", curves),
     "cost": ("What it cost", cost),
     "importance": ("Which parameters matter", importance),
+    "options": ("The options", options),
     "mixture": ("The mixture", mixture),
     "slices": ("One parameter at a time", slices),
     "contours": ("Two parameters at a time", contours),

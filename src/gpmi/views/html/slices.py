@@ -8,6 +8,7 @@ from gpmi.space import Axis
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Size, drawn, legend_of
+from gpmi.views.pictures.slices import OWN_BEST
 from gpmi.views.pictures.slices import slices as slices_of
 from gpmi.views.run_view import OutputView, RunView
 
@@ -30,6 +31,8 @@ def slices(run: RunView) -> Markup | None:
     mixed = " and ".join(", ".join(mixture.names) for mixture in run.mixtures)
     lead += f" When one of {mixed} rises, the others of the mixture fall in proportion." if mixed else ""
     lead += f" The {MAX_SLICES} most important parameters of {count} are drawn." if count > MAX_SLICES else ""
+    judged = [axis.name for axis in views[0].active_axes(POINTS)[:MAX_SLICES] if views[0].judged_options(axis)]
+    lead += f" The options of {' and '.join(judged)} are drawn {OWN_BEST} of the other parameters." if judged else ""
     grid = "figures small" if len(parts) > 1 else "figures"
     figures = [
         (view, tag("div", [drawn(picture, SIZE, legend=False) for picture in pictures], class_=grid))
@@ -39,7 +42,5 @@ def slices(run: RunView) -> Markup | None:
 
 
 def _movable(run: OutputView) -> list[Axis]:
-    """Return the most important parameters that the constraints allow to change alone."""
-    row = run.recommended_row
-    assert row is not None
-    return [axis for axis in run.active_axes(POINTS)[:MAX_SLICES] if run.inside(run.along(axis, row)).any()]
+    """Return the most important parameters that the constraints allow to change."""
+    return [axis for axis in run.active_axes(POINTS)[:MAX_SLICES] if run.inside(run.slice_rows(axis)).any()]

@@ -20,6 +20,7 @@ from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
 from gpmi.views.pictures.picture import (
     Band,
     Bundle,
+    Hints,
     Level,
     Line,
     Mark,
@@ -405,6 +406,11 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
             return box(x([low, high]), np.array([y.begin, y.end]), mark.look)
         case Stripe(low, high):
             return box(np.array([x.begin, x.end]), y([low, high]), mark.look)
+        case Hints():
+            ends = np.array([y.begin, y.end])
+            columns = [box(x([at - 0.5, at + 0.5]), ends, mark.look) for at in mark.x.tolist()]
+            described = zip(mark.texts, columns, strict=True)
+            return joined(*(tag("g", tag("title", words), column) for words, column in described))
         case Note():
             return text(0.5 * (x.begin + x.end), 0.5 * (y.begin + y.end), mark.text, mark.look, "middle")
 

@@ -156,6 +156,16 @@ class Texts:
 
 
 @dataclass(frozen=True)
+class Hints:
+    """Texts about whole numbers (m,) on the x axis, for those who point at the picture there. A page shows them."""
+
+    x: Array
+    texts: tuple[str, ...]
+    look: str = "hint"
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Note:
     """A sentence in the middle of a picture that has nothing else."""
 
@@ -164,7 +174,7 @@ class Note:
     label: str = ""
 
 
-Mark: TypeAlias = Line | Bundle | Band | Outline | Points | Spans | Level | Stripe | Texts | Note
+Mark: TypeAlias = Line | Bundle | Band | Outline | Points | Spans | Level | Stripe | Texts | Hints | Note
 
 
 @dataclass(frozen=True)

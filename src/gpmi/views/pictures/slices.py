@@ -7,15 +7,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpmi._support.text import round_to_sd, rounded, shortened
+from gpmi._support.text import percent, round_to_sd, rounded, shortened
 from gpmi._support.types import Array
+from gpmi.analysis.ledger import OptionSummary
 from gpmi.space import Axis, Space
 from gpmi.views.front_view import measured_levels
-from gpmi.views.pictures.picture import Band, Level, Line, Mark, Picture, Points, Ruler, Spans
+from gpmi.views.pictures.picture import Band, Hints, Level, Line, Mark, Picture, Points, Ruler, Spans
 from gpmi.views.run_view import OutputView
 
 Function: TypeAlias = Callable[[Any], float]  # of one point, in the form of the space
 MEAN, DEVIATION = "what the model believes", "where it probably lies (two in three)"
+OWN_BEST = "each at its own best setting"
 NAME = 40  # characters of the name of an output, at most
 
 
@@ -23,11 +25,12 @@ def slices(run: OutputView, axes: Sequence[Axis], f: Function | None = None) -> 
     """Return mu and mu +- sd along each of these parameters, all on one scale of y.
 
     With a single parameter the values observed are shown. With several they do not lie in the slice, so only their
-    places are marked, at the bottom. Limits, targets and what is acceptable are shown where they are near.
+    places are marked, at the bottom. Limits, targets and what is acceptable are shown where they are near. Each option
+    of a choice is shown at its own best setting of the other parameters, as far as that is known.
     """
     row = run.recommended_row
     assert row is not None
-    curves = [run.along(axis, row) for axis in axes]
+    curves = [run.slice_rows(axis) for axis in axes]
     bounds = [_bounds(run, rows) for rows in curves]
     true = [np.empty(0) if f is None else values_of(f, run.space, rows) for rows in curves]
     alone = len(run.axes(2)) == 1
@@ -44,10 +47,14 @@ def slices(run: OutputView, axes: Sequence[Axis], f: Function | None = None) -> 
         marks += [] if f is None else [of_function(axis, rows, truth)]
         marks.append(observations(axis, run.rows, y) if alone else rug(axis, run.rows, ruler))
         marks.append(Points(here, run.mean(row[None]), "star", run.centre_name))
-        words = (
-            f"{_span(run, ends[1])} along it, at these other settings; the star is at {_value(axis, float(here[0]))}."
+        options = run.judged_options(axis)
+        marks += [_hints(axis, rows, options)] * bool(options)
+        settings, caption = (
+            (f"of its options, {OWN_BEST}", OWN_BEST) if options else ("along it, at these other settings", "")
         )
-        pictures.append(Picture(f"{run.function_name} along {axis.name}", words, Ruler.of(axis), ruler, marks))
+        words = f"{_span(run, ends[1])} {settings}; the star is at {_value(axis, float(here[0]))}."
+        title = f"{run.function_name} along {axis.name}"
+        pictures.append(Picture(title, words, Ruler.of(axis), ruler, marks, caption))
     return pictures
 
 
@@ -72,6 +79,14 @@ def _value(axis: Axis, at: float) -> str:
 
 
 # Marks
+
+
+def _hints(axis: Axis, rows: Array, options: Sequence[OptionSummary]) -> Hints:
+    """Return how likely each option holds the best of all, and how many values it has."""
+    chances = [(option, option.chance) for option in options if option.chance is not None]
+    counted = ((option, chance, f"{option.values} value{'s' * (option.values != 1)}") for option, chance in chances)
+    texts = [f"{option.option}: {count}, holds the best with {percent(chance)}" for option, chance, count in counted]
+    return Hints(axis.positions(rows), tuple(texts))
 
 
 def curve(axis: Axis, rows: Array, bounds: Array, line: str, area: str) -> list[Mark]:
