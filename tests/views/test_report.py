@@ -454,6 +454,15 @@ def test_the_first_sentence_counts_evaluations_in_words(told, failed, pending, r
     assert found.html.startswith(f"<p>{words}")
 
 
+def test_every_parameter_has_its_name_beside_the_bars_of_its_importance():
+    run = gpmi.Optimizer([(0.0, 1.0)] * 8, seed=0)
+    for x in np.random.default_rng(0).random((30, 8)):
+        run.tell(x, float(x.sum()))
+    (section,) = report.sections(run, only=["importance"])
+    names = re.findall(r'<text [^>]*text-anchor="end">([^<]*)</text>', section.html)
+    assert sorted(names) == [f"x{i}" for i in range(8)]
+
+
 def test_a_newcomer_reads_of_the_mean_and_of_settings(run):
     built = {one.id: one.html for one in report.sections(run)}
     assert "posterior" not in built["found"] + built["advice"]

@@ -34,7 +34,7 @@ from gpmi.views.pictures.picture import (
     Texts,
 )
 
-LETTER = 6.2  # approximate width of a letter at 11 pixels
+LETTER, LINE = 6.2, 13.0  # approximate width of a letter at 11 pixels, and the height of a line
 MAX_LEFT = 150.0  # pixels for the names at a y axis, at most
 
 
@@ -273,7 +273,7 @@ class Chart:
                 text(place, bottom + 15, label if self.x.named is None else shortened(label, letters), "tick", "middle")
             )
         letters = max(4, int((left - (18 if y_name else 4)) / LETTER))
-        for value, label in self.y.ticks(y_ticks):
+        for value, label in self.y.ticks(int((bottom - top) / LINE) if self.y.named else y_ticks):
             place = float(self.y(value))
             self.add(line(left, place, right, place, "grid"))
             self.add(
