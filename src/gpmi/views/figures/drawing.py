@@ -60,6 +60,9 @@ def set_axis(ax: Axes, ruler: Ruler, side: Side) -> None:
         ticks.set_ticks([value for value, _ in ruler.named], [without_math(name) for _, name in ruler.named])
     elif ruler.whole and not ruler.log:
         ticks.set_major_locator(MaxNLocator(6, integer=True))
+    elif np.isfinite(ruler.least):
+        numbers = np.asarray(MaxNLocator(6).tick_values(ruler.least, ruler.hi)).tolist()
+        ticks.set_ticks([number for number in numbers if ruler.least <= number <= ruler.hi])
 
 
 def _at_edge(mark: Mark, picture: Picture) -> Mark:

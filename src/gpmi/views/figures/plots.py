@@ -27,7 +27,6 @@ from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
-from gpmi.views.figures.fidelity import draw_cost
 from gpmi.views.figures.front import draw_front, draw_hypervolume
 from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
 from gpmi.views.figures.ternary import draw_ternary
@@ -38,6 +37,7 @@ from gpmi.views.model_view import bounds_of
 from gpmi.views.pictures import calibration as calibration_pictures
 from gpmi.views.pictures import convergence as convergence_pictures
 from gpmi.views.pictures import importance as importance_pictures
+from gpmi.views.pictures.cost import cost as cost_picture
 from gpmi.views.pictures.curves import curves as curves_picture
 from gpmi.views.pictures.parallel_coordinates import parallel_coordinates
 from gpmi.views.pictures.picture import Picture, Ruler
@@ -242,7 +242,7 @@ def cost(source: Source, *, output: str | None = None, ax: Axes | None = None) -
         else:
             panels = [_ax_of(ax, views)]
         for panel, view in zip(panels, views, strict=True):
-            draw_cost(panel, view)
+            draw(panel, cost_picture(view))
         _add_legend(panels, ax)
     return figure_of(panels[0])
 

@@ -60,6 +60,8 @@ POINTS: dict[str, dict[str, Any]] = {
     "cross": {"marker": "x", "color": BLUE, "markersize": 6.0, "markeredgewidth": 1.4, "clip_on": False},
     "function": {"marker": "_", "color": BLACK},
     "end": {"marker": "|", "color": BLUE, "markersize": 6.0},
+    "at-target": {"marker": "|", "color": BLUE, "markersize": 6.0, "markeredgewidth": 1.2},
+    "before-target": {"marker": "|", "color": GREY, "markersize": 6.0, "markeredgewidth": 1.2},
     "stopped": {"marker": "x", "color": GREY, "markersize": 4.5},
     "running": {"marker": ">", "color": BLACK, "markersize": 4.5},
     "value": {"marker": "o", "color": BLUE, "markersize": 4.5},

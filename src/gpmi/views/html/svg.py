@@ -49,11 +49,12 @@ class Scale:
     log: bool = False
     named: tuple[tuple[float, str], ...] | None = None
     whole: bool = False
+    least: float = -math.inf  # below it there are no ticks
 
     @staticmethod
     def of(ruler: Ruler, begin: float, end: float) -> Scale:
         """Return the scale of an axis of a picture."""
-        return Scale(ruler.lo, ruler.hi, begin, end, ruler.log, ruler.named or None, ruler.whole)
+        return Scale(ruler.lo, ruler.hi, begin, end, ruler.log, ruler.named or None, ruler.whole, ruler.least)
 
     def __call__(self, values: Array | Sequence[float] | float) -> Array:
         """Return where values lie, in pixels. Values beyond the ends are drawn at the ends."""
@@ -70,7 +71,8 @@ class Scale:
         if self.named is not None:
             step = -(-len(self.named) // max(1, most))
             return list(self.named[::step])
-        values = _log_ticks(self.lo, self.hi, most) if self.log else _ticks(self.lo, self.hi, most, self.whole)
+        lo = max(self.lo, self.least)
+        values = _log_ticks(lo, self.hi, most) if self.log else _ticks(lo, self.hi, most, self.whole)
         return list(zip(values, distinct_numbers(values), strict=True))
 
 
@@ -85,17 +87,6 @@ def scale_of(axis: Axis, begin: float, end: float) -> Scale:
     named = None if axis.labels is None else tuple((float(i), label) for i, label in enumerate(axis.labels))
     lo, hi = axis.limits
     return Scale(lo, hi, begin, end, axis.log, named, axis.discrete and axis.whole)
-
-
-def fitted(values: Array, begin: float, end: float, *, zero: bool = False, wide: float = 200.0) -> Scale:
-    """Return a scale that covers all values; logarithmic if all are positive and span a factor of `wide`."""
-    finite = values[np.isfinite(values)]
-    lo, hi = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-    if lo > 0.0 and hi > wide * lo:
-        return Scale(lo / 1.3, hi * 1.3, begin, end, log=True)
-    lo = min(lo, 0.0) if zero else lo
-    margin = 0.06 * (hi - lo) if hi > lo else 0.5 * abs(hi) or 1.0
-    return Scale(lo if zero and lo == 0.0 else lo - margin, hi + margin, begin, end)
 
 
 def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
@@ -213,6 +204,9 @@ def points(x: Array, y: Array, look: str) -> Markup:
         case "end":
             ticks = "".join(f"M{_pair(a, b - 4.0)}v8" for a, b in zip(x, y, strict=True) if np.isfinite(a))
             return tag("path", d=ticks, class_="mean")
+        case "at-target" | "before-target":
+            ticks = "".join(f"M{_pair(a, b - 4.0)}v8" for a, b in zip(x, y, strict=True))
+            return tag("path", d=ticks, class_="thin" if look == "at-target" else "observed") if ticks else Markup("")
         case "running":
             heads = "".join(f"M{_pair(a - 3.0, b - 4.0)}l7,4l-7,4z" for a, b in zip(x, y, strict=True))
             return tag("path", d=heads, class_="bar")

@@ -28,6 +28,7 @@ class Ruler:
     log: bool = False
     named: tuple[tuple[float, str], ...] = ()
     whole: bool = False  # whether all values are whole numbers
+    least: float = -np.inf  # below it there are no numbers: something else is drawn there
 
     @staticmethod
     def of(axis: Axis) -> Ruler:
