@@ -127,7 +127,7 @@ def test_contours_have_a_panel_each_for_queries_mean_and_deviation():
     figure = plots.contours(box_run(2))
     assert titles(figure) == MAPS
     for ax in panels(figure):
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("$x_{1}$", "$x_{2}$")
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
         assert (ax.get_xlim(), ax.get_ylim()) == ((0.0, 1.0), (0.0, 1.0))
 
 
@@ -504,8 +504,8 @@ def test_with_too_few_values_importances_are_refused_and_contours_are_of_the_fir
         with pytest.raises(ValueError, match="not known yet: it takes 12 values to say, and there are 8"):
             draw(opt)
     assert [panels(plots.contours(opt))[0].get_xlabel(), panels(plots.contours(opt))[0].get_ylabel()] == [
-        "$x_{1}$",
-        "$x_{2}$",
+        "x0",
+        "x1",
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from gpmi._support.text import error_message, round_to_sd, rounded
+from gpmi._support.text import error_message, round_to_sd, rounded, shortened
 from gpmi._support.types import Array, Event, Point
 from gpmi.analysis import FrontAnalysis, FrontBands, FrontLedger
 from gpmi.analysis.ledger import Ledger, OptionSummary, RunLedger
@@ -335,6 +335,11 @@ class OutputView(ModelView, RunView):
     def given_name(self) -> str:
         """The name of the output; empty if its user did not name it."""
         return self.key
+
+    @property
+    def short_name(self) -> str:
+        """The same as far as there is room for it."""
+        return shortened(self.given_name, NAME)
 
     @property
     def value_name(self) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from gpmi._support.text import shortened
-from gpmi.views.figures.axes import NAME
 from gpmi.views.figures.style import BLACK, COLOURS, GREY, without_math
 from gpmi.views.pictures.convergence import FEW_RUNS
+from gpmi.views.run_view import NAME
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,11 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.model import Warp
-from gpmi.space import CURVE, Axis, Candidates, Space
-from gpmi.views.figures.axes import axes_of, label_axis, value_label
-from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar
+from gpmi.space import CURVE, Axis, Candidates, Space, axes_of
+from gpmi.views.figures.drawing import set_axis
+from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar, without_math
 from gpmi.views.pictures.levels import colours_of, levels_of
+from gpmi.views.pictures.picture import Ruler
 from gpmi.views.pictures.slices import Function, values_of
 from gpmi.views.run_view import OutputView
 
@@ -70,7 +71,7 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
 
 def _title(run: OutputView, what: str) -> str:
     """Return the title of a map, with the name of the output if it has one."""
-    return f"{value_label(run)}: {what}" if run.given_name else what.capitalize()
+    return f"{without_math(run.short_name)}: {what}" if run.given_name else what.capitalize()
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class MapPlane:
 
     def frame(self, ax: Axes, title: str) -> None:
         """Label both axes and set the title."""
-        label_axis(ax, self.axes[0], "x")
-        label_axis(ax, self.axes[1], "y")
+        set_axis(ax, Ruler.of(self.axes[0]), "x")
+        set_axis(ax, Ruler.of(self.axes[1]), "y")
         ax.set_title(title)
 
 

@@ -18,17 +18,23 @@ from gpmi._support import checks, refusals
 from gpmi.analysis import Importances
 from gpmi.analysis import importances as importances_of
 from gpmi.gp import Posterior
-from gpmi.space import CURVE, Axis, Parameters, Space, contains_slices
-from gpmi.space import axes_of as plain_axes
+from gpmi.space import CURVE, Axis, Parameters, Space, axes_of, contains_slices
 from gpmi.trials import names_of
 from gpmi.views.fidelity_view import curves_of
-from gpmi.views.figures.axes import axes_of, value_label
 from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.front import draw_front, draw_hypervolume
-from gpmi.views.figures.style import add_panels, figure_of, label_first_column, legend_above, new_figure, style
+from gpmi.views.figures.style import (
+    add_panels,
+    figure_of,
+    label_first_column,
+    legend_above,
+    new_figure,
+    style,
+    without_math,
+)
 from gpmi.views.figures.ternary import draw_ternary
 from gpmi.views.figures.traces import draw_ledger, draw_traces
 from gpmi.views.front_run import FrontView
@@ -268,7 +274,7 @@ def importances(source: Source, *, output: str | None = None, ax: Axes | None = 
 
     With several objectives there is a panel for each output, or for `output`.
     """
-    views = _known(_views(source, output))
+    views = _judged(_views(source, output))
     indices_by_view = [_importances(view) for view in views]
     with style():
         if ax is None:
@@ -294,7 +300,7 @@ def partial_dependence(
     `params` are names or numbers, by default the six that matter most; with `ax`, a single one. With several objectives
     there are rows for each output, or for `output`.
     """
-    views = _known(_views(source, output))
+    views = _judged(_views(source, output))
     indices_by_view, axes = [_importances(view) for view in views], axes_of(views[0].space)
     if params is None:
         totals = np.mean([[index.total for index in indices] for indices in indices_by_view], axis=0)
@@ -534,7 +540,7 @@ def _draw_residuals(ax: Axes, view: OutputView) -> None:
 
 def _verdict(view: OutputView) -> str:
     assert view.ledger is not None
-    name = f"Residuals of {value_label(view)} / sd" if view.given_name else "Residuals / sd"
+    name = f"Residuals of {without_math(view.short_name)} / sd" if view.given_name else "Residuals / sd"
     return f"{name}: {view.ledger.calibration.verdict}"
 
 
@@ -652,14 +658,14 @@ def _importances(view: OutputView) -> Importances:
     return importances_of(view) if view.importances is None else view.importances
 
 
-def _known(views: Sequence[OutputView]) -> Sequence[OutputView]:
+def _judged(views: Sequence[OutputView]) -> Sequence[OutputView]:
     """Return the views whose Sobol indices are known; the first one if none is, for its error."""
     return [view for view in views if view.importances is not None] or views[:1]
 
 
 def _number(space: Space, param: str | int) -> int:
     """Return the number of a parameter among those that vary, from its name or its number among all."""
-    varied = plain_axes(space, 2)
+    varied = axes_of(space, 2)
     names = names_of(space)
     wanted = names[param] if isinstance(param, int) and -len(names) <= param < len(names) else param
     for number, axis in enumerate(varied):

@@ -8,7 +8,6 @@ import numpy as np
 
 from gpmi._support.text import rounded
 from gpmi.space import Triangle, grid_of
-from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.contours import centre_of
 from gpmi.views.figures.style import BLACK, POINTS, colour_bar, without_math
 from gpmi.views.pictures.levels import colours_of, levels_of
@@ -54,4 +53,4 @@ def draw_ternary(ax: Axes, run: OutputView, triangle: Triangle) -> None:
         ax.annotate(text, tuple(place), shift, textcoords="offset points", ha="center", annotation_clip=False)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    ax.set_title(value_label(run) if run.given_name else centre_of(run.warp).capitalize(), pad=18.0)
+    ax.set_title(without_math(run.short_name) or centre_of(run.warp).capitalize(), pad=18.0)

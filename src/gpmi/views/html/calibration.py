@@ -19,11 +19,11 @@ VERDICTS = {
 
 def calibration(run: RunView) -> Markup | None:
     """Return the verdict, the residuals in their order, and how many fell into their intervals; for each output."""
-    parts = [(view, html) for view in run.each_output if (html := _one(view)) is not None]
+    parts = [(view, html) for view in run.each_output if (html := _verdict(view)) is not None]
     return with_headings(parts) if parts else None
 
 
-def _one(run: OutputView) -> Markup | None:
+def _verdict(run: OutputView) -> Markup | None:
     if run.ledger is None:
         return None
     judged = run.ledger.calibration

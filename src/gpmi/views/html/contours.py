@@ -13,8 +13,9 @@ from gpmi._support.types import Array, Mask, Numbers
 from gpmi.space import Axis
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.outputs import with_headings
-from gpmi.views.html.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
+from gpmi.views.html.svg import Chart, Scale, figure, key, margin, picture, ringed, star, text
 from gpmi.views.pictures.levels import colours_of, levels_of
+from gpmi.views.pictures.picture import Ruler
 from gpmi.views.run_view import OutputView, RunView
 
 # Our choices.
@@ -77,8 +78,8 @@ def _maps(run: OutputView, planes: list[Plane]) -> Markup:
 
 
 def _map(run: OutputView, a: Axis, b: Axis, values: Array, levels: Array, colours: Sequence[str]) -> Markup:
-    y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
-    chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
+    y_scale = Scale.of(Ruler.of(b), HEIGHT - BOTTOM, TOP)
+    chart = Chart(Scale.of(Ruler.of(a), margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
     chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = run.recommended_row
     assert row is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpmi._support.text import round_to_sd, shortened
+from gpmi._support.text import round_to_sd
 from gpmi.analysis import Importance, descriptor_shares
 from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.outputs import with_headings
@@ -19,7 +19,7 @@ SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three 
 
 def importance(run: RunView) -> Markup | None:
     """Return the first-order and total index of each parameter, the most important one first; for each output."""
-    parts = [(view, html) for view in run.each_output if (html := _one(view)) is not None]
+    parts = [(view, html) for view in run.each_output if (html := _indices(view)) is not None]
     if not parts:
         return None
     notes = [indices.note for view in run.each_output if (indices := view.importances) is not None and len(indices)]
@@ -42,7 +42,7 @@ def importance(run: RunView) -> Markup | None:
     )
 
 
-def _one(run: OutputView) -> Markup | None:
+def _indices(run: OutputView) -> Markup | None:
     """Return the indices of one output as bars and as a table; why they are unknown if they are."""
     if run.ledger is None:
         return None
@@ -51,7 +51,7 @@ def _one(run: OutputView) -> Markup | None:
         return tag("p", f"Which parameters matter is {run.ledger.unknown}.")
     if not len(indices):
         return None
-    of = f" for {shortened(run.given_name, 40)}" if run.given_name else ""
+    of = f" for {run.short_name}" if run.given_name else ""
     table = simple_table(
         f"Sobol indices{of}",
         ["parameter", "alone", "95 %", "together", "95 %"],

@@ -14,7 +14,6 @@ import numpy as np
 
 from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
-from gpmi.space import Axis
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
 from gpmi.views.pictures.picture import (
@@ -80,13 +79,6 @@ def margin(y: Scale, least: float) -> float:
     """Return the space needed to the left of a chart for the name and the numbers of its y axis."""
     longest = max((len(label) for _, label in y.named or y.ticks(5)), default=0)
     return max(least, min(24.0 + LETTER * longest, MAX_LEFT))
-
-
-def scale_of(axis: Axis, begin: float, end: float) -> Scale:
-    """Return the scale of a parameter."""
-    named = None if axis.labels is None else tuple((float(i), label) for i, label in enumerate(axis.labels))
-    lo, hi = axis.limits
-    return Scale(lo, hi, begin, end, axis.log, named, axis.discrete and axis.whole)
 
 
 def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:

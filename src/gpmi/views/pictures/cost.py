@@ -11,7 +11,7 @@ from gpmi.views.fidelity_view import spending
 from gpmi.views.pictures.picture import Level, Line, Mark, Picture, Points, Ruler, Texts
 from gpmi.views.run_view import OutputView
 
-NAME, LEVEL = 40, 14  # characters of the name of an output, and of a level, at most
+LEVEL = 14  # characters of the name of a level, at most
 ROW = 0.075  # the height of a row of marks, of the part of the picture that has the values
 
 
@@ -20,7 +20,7 @@ def cost(run: OutputView) -> Picture:
     trace, levels = spending(run), run.fidelity.row_names
     measured, present = np.isfinite(trace.y), np.isfinite(trace.best)
     last = float(trace.spent[-1]) or 1.0
-    name = shortened(run.given_name, NAME) or "y"
+    name = run.short_name or "y"
     x, y = Ruler(run.fidelity.cost_name, 0.0, 1.02 * last), Ruler.fitted(name, trace.y[measured])
     heights = y.lo - (y.hi - y.lo) * ROW * np.arange(len(levels) - 0.5, 0.0, -1.0)
     marks: list[Mark] = [Level(y.lo, look="faint")]

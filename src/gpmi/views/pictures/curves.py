@@ -6,13 +6,12 @@ from collections import Counter
 
 import numpy as np
 
-from gpmi._support.text import rounded, shortened
+from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.views.fidelity_view import KINDS, DrawnCurve, Kind, continued, curves_of, drawn_curves, stop_reasons
 from gpmi.views.pictures.picture import Band, Line, Mark, Picture, Points, Ruler
 from gpmi.views.run_view import OutputView
 
-NAME = 40  # characters of the name of an output, at most
 LOOKS: dict[Kind, tuple[str, str]] = {  # of a curve, and of its end
     "finished": ("thin", "point"),
     "short": ("thin", "end"),
@@ -49,7 +48,7 @@ def curve_of(run: OutputView, curve: DrawnCurve) -> Picture:
 
 
 def _rulers(run: OutputView, values: list[Array]) -> tuple[Ruler, Ruler]:
-    name, (first, last) = shortened(run.given_name, NAME) or "y", run.fidelity.ends
+    name, (first, last) = run.short_name or "y", run.fidelity.ends
     margin = 0.02 * (last - first)
     x = Ruler(run.fidelity.title, first - margin, last + margin, whole=True)
     return x, Ruler.fitted(name, np.concatenate(values))

@@ -27,7 +27,7 @@ def importances(run: OutputView, indices: Importances) -> Picture:
     total_ends = np.array([index.total_interval for index in ranked]).T
     first_ends = np.array([index.first_interval for index in ranked]).T
     return Picture(
-        f"Which parameters matter for {shortened(run.given_name, 40)}" if run.given_name else "Which parameters matter",
+        f"Which parameters matter for {run.short_name}" if run.given_name else "Which parameters matter",
         "; ".join(f"{index.name}: {index.first:.2f} alone, {index.total:.2f} together" for index in ranked[:DESCRIBED]),
         Ruler(f"share of the variance of {shortened(run.function_name, 40)}", 0.0, 1.0),
         Ruler("", -0.5, len(at) - 0.5, named=tuple(names)),
