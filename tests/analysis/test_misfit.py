@@ -110,13 +110,14 @@ def test_only_a_learned_kernel_with_normal_noise_is_judged():
 
 
 @pytest.mark.parametrize(
-    ("z", "shifted", "doubtful"), [(6.1, False, True), (-6.1, False, True), (5.9, False, False), (3.1, True, True)]
+    ("z", "shifted", "doubtful"), [(8.1, False, True), (-8.1, False, True), (7.9, False, False), (3.1, True, True)]
 )
 def test_a_slip_needs_less_than_another_error(z, shifted, doubtful):
-    assert Misfit(1.0, z, 9.0, 1.0, 10.0 if shifted else None, shifted).is_doubtful == doubtful
+    assert Misfit(1.0, z, 9.0, 1.0, 10.0 if shifted else None, True, shifted).is_doubtful == doubtful
+    assert not Misfit(1.0, z, 9.0, 1.0, None, False, False).is_doubtful
 
 
 def test_the_question_has_the_value_what_was_expected_and_what_was_meant():
-    why = Misfit(8.57, -20.0, 86.04, 3.13, 85.7, True).why
+    why = Misfit(8.57, -20.0, 86.04, 3.13, 85.7, True, True).why
     assert why == "8.57 is far from what was expected, 86 \u00b1 3.1; is it right? did you mean 85.7?"
-    assert Misfit(8.57, -20.0, 86.04, 3.13, None, False).why.endswith("is it right?")
+    assert Misfit(8.57, -20.0, 86.04, 3.13, None, True, False).why.endswith("is it right?")

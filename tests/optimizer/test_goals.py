@@ -286,7 +286,7 @@ def test_reading_a_ledger_changes_no_suggestion_while_outputs_are_missing() -> N
 def test_the_regret_knows_a_limit_that_came_before_its_objective() -> None:
     opt = run(SINGLE, 11)
     before = opt.ledger.regret().interval()
-    opt.tell([0.05, 0.05], {"purity": -3.0})
+    opt.confirm(opt.tell([0.05, 0.05], {"purity": -3.0}))  # nothing else is that impure
     after = opt.ledger.regret().interval()
     assert after != before and after == fresh(opt).replay(opt.trials).ledger.regret().interval()
 
@@ -338,11 +338,11 @@ def test_a_trial_with_a_limit_told_in_one_evaluation_of_a_point_is_feasible_ther
     opt = run(LIMITED, 6)
     assert opt._log.outcomes is not None
     row = opt.space.encode(np.array([0.31, 0.41]))[None]
-    opt.tell([0.31, 0.41], {"yield": 1.0, "cost": 1.0})
+    opt.confirm(opt.tell([0.31, 0.41], {"yield": 1.0, "cost": 1.0}))
     assert not opt._log.outcomes.feasible_at(row)[0]
-    opt.tell([0.31, 0.41], {"yield": 1.1, "cost": 1.0, "purity": 0.9})
+    opt.confirm(opt.tell([0.31, 0.41], {"yield": 1.1, "cost": 1.0, "purity": 0.9}))
     assert opt._log.outcomes.feasible_at(row)[0]
-    opt.tell([0.31, 0.41], {"yield": 1.1, "cost": 1.0, "purity": -0.9})
+    opt.confirm(opt.tell([0.31, 0.41], {"yield": 1.1, "cost": 1.0, "purity": -0.9}))
     assert not opt._log.outcomes.feasible_at(row)[0]
 
 

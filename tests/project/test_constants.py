@@ -28,6 +28,7 @@ from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import Gain
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.analysis.ledger.options import OptionSummary
+from gpmi.analysis.misfit import Misfit, misfit
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.lazy_search import RoundingError, contenders
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
@@ -42,7 +43,7 @@ from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import Warp
 from gpmi.model.fitting.warp_selection import choose_warp
-from gpmi.model.model import objective
+from gpmi.model.model import ModelSetting, objective
 from gpmi.model.orientation import Orientation
 from gpmi.model.outputs import is_exact
 from gpmi.optimizer.contexts import share_of_gain
@@ -116,6 +117,32 @@ def test_a_slightly_negative_pivot_is_repaired_and_a_clearly_negative_one_is_ref
     assert factor.append(np.array([1.0 + 1.5e-7]), 1.0)[1] > 0.0  # a pivot of -3e-7
     with pytest.raises(NotPositiveDefinite, match="not a covariance function"):
         factor.append(np.array([1.0 + 1.5e-6]), 1.0)
+
+
+@guards("gpmi.analysis.misfit.MISFIT", 3.0, 1e3)
+@guards("gpmi.analysis.misfit.LIKELIER", 0.0, 1e3)
+@guards("gpmi.analysis.misfit.FITS", 0.1)
+@guards("gpmi.analysis.misfit.FEWEST", 0, 99)
+def test_a_value_far_from_the_others_is_doubtful_and_a_nearer_one_if_its_decimal_point_slipped() -> None:
+    space, rng = Space.of([(0.0, 1.0)]), np.random.default_rng(1)
+    priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=1)
+    setting, x = ModelSetting(space, priors, 1), rng.random((16, 1))
+
+    def judged(y: float, sd: float, n: int = 15) -> Misfit | None:
+        values = Observations.of(x[:n], 10.0 + sd * rng.standard_normal(n))
+        return misfit(setting, values, Observations.of(x[15:], np.array([y])))
+
+    def doubtful(y: float, sd: float) -> bool:
+        judgement = judged(y, sd)
+        return judgement is not None and judgement.is_doubtful
+
+    assert doubtful(30.0, 1.0) and not doubtful(15.0, 1.0)  # 20 and 5 sd away; neither is a tenth of anything
+    assert doubtful(1.0, 1.5)  # 6 sd away, and 10 is in the middle
+    assert not doubtful(1.65, 1.5)  # nearly 6 sd away, and 16.5 is more than 4 away
+    assert not doubtful(2.2, 2.5)  # 3 sd away, and 22 is 5 away
+    assert not doubtful(1.5, 3.0)  # neither is far
+    assert not doubtful(9.0, 1.0)
+    assert judged(30.0, 1.0, 3) is None and judged(30.0, 1.0, 8) is not None
 
 
 @guards("gpmi.gp.tracking.TIE", 0.0, 1e3, 1e6)

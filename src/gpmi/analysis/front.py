@@ -171,6 +171,7 @@ class FrontAnalysis:
             open_noise=True,
             evidence=all_values,
             ends=tuple(i + 1 for i in at),
+            doubtful=tuple(trial for trial in self.trials if (trial.doubts or {}).get(name)),
         )
 
     @cached_property

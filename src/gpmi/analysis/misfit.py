@@ -24,14 +24,17 @@ from gpmi.model.model import Model, ModelSetting, noise_variances
 
 # The rule. Chosen on the seeds below 100 of docs/benchmarks/doubts.md, and judged there on others.
 FEWEST = 6  # other values, at least: from fewer nothing is predicted that a value could miss
-SUSPECT = 4.0  # sd: a value that misses its prediction by less is not looked at, because looking costs a fit
+SUSPECT = 3.5  # sd: a value that misses its prediction by less is not looked at, because looking costs a fit
 LATER = 3  # how many later values may still make a suspect a doubt: its neighbours may come after it
-MISFIT = 6.0  # sd: a value this far from what the others predict is a doubt, whatever was meant
-SLIP, FITS = 3.0, 2.0  # sd: so is one beyond SLIP, if a slip of the decimal point explains it, and what was meant fits
+MISFIT = 8.0  # sd: a value this far from what the others predict is a doubt, whatever was meant
+# So is a nearer one, if a slip of the decimal point makes it this much likelier, in nats, and what was meant fits.
+LIKELIER, FITS = 4.0, 3.0
+# A value that is off by less than this share of the standard deviation of the others bends no model, and is no doubt:
+# without noise a model may be far too sure of small differences.
+GROSS = 0.5
 BACK = 2.5  # sd: a doubt that is nearer than this to what later values predict is none
 
-SHIFTS = (10.0,)  # slips of the decimal point that make a doubt: a value ten times too large is a misfit anyway
-SLIPS = (10.0, 0.1, -1.0, 100.0, 0.01)  # slips that the question names
+SLIPS = (10.0, 0.1, -1.0, 100.0, 0.01)  # factors that undo the slips which the question names
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +69,13 @@ class Misfit(NamedTuple):
     expected: float
     sd: float
     meant: float | None  # what a slip of the pen or of the decimal point would explain, if that fits
-    shifted: bool  # whether it is the decimal point
+    is_gross: bool  # whether it is off by enough to bend a model
+    shifted: bool  # whether a slip of the decimal point is the likelier explanation
 
     @property
     def is_doubtful(self) -> bool:
         """Whether to ask if the value is right."""
-        return abs(self.z) > MISFIT or (abs(self.z) > SLIP and self.shifted)
+        return self.is_gross and (abs(self.z) > MISFIT or self.shifted)
 
     @property
     def fits(self) -> bool:
@@ -110,11 +114,13 @@ def misfit(setting: ModelSetting, others: Observations, value: Observations, sig
     if len(others) < FEWEST or not np.ptp(others.y):  # equal values do not show how much f varies
         return None
     expected, y = predicted(setting, others, value), float(value.y[0])
-    (mid, sd), far = expected.central, {slip: abs(expected.z(slip * y)) for slip in SLIPS}
+    z, (mid, sd), far = expected.z(y), expected.central, {slip: abs(expected.z(slip * y)) for slip in SLIPS}
     nearest = min(far, key=lambda slip: far[slip])
-    meant = sign * nearest * y if far[nearest] < SLIP else None
-    shifted = nearest in SHIFTS and far[nearest] < FITS
-    return Misfit(sign * y, sign * expected.z(y), sign * mid, sd, meant, shifted)
+    meant = sign * nearest * y if far[nearest] < FITS else None
+    tenth = far[10.0] < FITS and 0.5 * (z**2 - far[10.0] ** 2) > LIKELIER
+    tenfold = far[0.1] < FITS < abs(mid) / sd and abs(z) > MISFIT  # near 0 ten times as much is nothing special
+    is_gross = abs(y - mid) > GROSS * float(others.y.std())
+    return Misfit(sign * y, sign * z, sign * mid, sd, meant, is_gross, is_gross and (tenth or tenfold))
 
 
 def judges(priors: PriorSchedule) -> bool:

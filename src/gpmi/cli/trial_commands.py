@@ -172,6 +172,15 @@ def fail(
         _print_trial(study.fail(number, why), as_json)
 
 
+def confirm(address: Address, number: Number, name: Name = None, as_json: AsJson = False) -> None:
+    """Say that the value of a trial is right, although it does not fit the others.
+
+    Until then gpmi leaves a doubtful value out. Correct a wrong one with `gpmi tell --correct`.
+    """
+    with open_for_command(address, name) as study:
+        _print_trial(study.confirm(number), as_json)
+
+
 # All of them
 
 
@@ -443,10 +452,14 @@ def _print_trial(trial: "Trial", as_json: bool) -> None:
     """Print the new state of a trial, as JSON or for a person."""
     if as_json:
         about = {"outputs": dict(trial.outputs), "unmet": list(trial.unmet)} if trial.outputs else {}
+        about |= {} if trial.doubt is None else {"doubt": trial.doubt}
         said = {"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}
         typer.echo(json.dumps(said | about))
     else:
         note(repr(trial))
+        if trial.doubt is not None:
+            answers = "gpmi confirm says that it is right; gpmi tell --correct replaces it"
+            note(f"doubtful: {trial.doubt} {answers}")
 
 
 def _print_count(counts: dict[str, Any], message: str, as_json: bool) -> None:
@@ -551,6 +564,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
     step: "study.db 3 12 0.93",
     fail: 'study.db 3 --why "the pump stopped"',
+    confirm: "study.db 3",
     best: "study.db --json",
     choose: 'study.db cost=min --where "yield >= 70" --where "purity >= 0.95"',
     trials: "study.db --csv > trials.csv",

@@ -83,6 +83,20 @@ class OutputModels:
         self._last[name] = replace(last, observed=observed, model=model)
         return OutputModel(name, self._goals[name], model, observed, tuple(numbers))
 
+    def surprises(self, name: str, log: Log) -> tuple[ModelSetting, list[int], list[float]]:
+        """Return the trials behind the values of an output, and how far each value was from its prediction, in sd.
+
+        Each is predicted from those before it, under the prior before the last one.
+        """
+        numbers, observed = log.observed_output(name)
+        first, last, n = log.output_told_before_asking(name), self._last.get(name), len(numbers)
+        if last is None or last.first != first or not _begins_with(observed.first(n - 1), last.observed):
+            last = _Cached(self._setting(name), first)
+        oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
+        before = Model.after(last.setting.with_preloaded(first), oriented.first(n - 1), last.model)
+        self._last[name] = replace(last, observed=observed.first(n - 1), model=before)
+        return last.setting, numbers, before.extended(oriented).posterior.ahead.surprise.tolist()
+
     def all(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all outputs with at least one value."""
         models = ((name, self.of(name, log)) for name in self._goals)

@@ -431,6 +431,22 @@ class Optimizer(Printable):
         return retracted
 
     @locked
+    def confirm(self, trial: Trial | int) -> Trial:
+        """Say that the value of a trial is right, although it does not fit the others (`Trial.doubt`).
+
+        It then counts as it is, and is never doubtful again. A value that is wrong is corrected or retracted instead.
+        The trial, or its number, must have been told. In a run with goals all values that it has are right.
+        """
+
+        def confirm() -> Trial:
+            number = self._log.confirmable(trial).number
+            return self._log.confirm(own_number(trial, number, self.space, self._log))
+
+        confirmed = self._log.change(confirm)
+        logger.info("%r", confirmed)
+        return confirmed
+
+    @locked
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
         """Return the point with the best posterior mean: the one to use when y is noisy.
 
@@ -583,6 +599,7 @@ class Optimizer(Printable):
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
         self._note_outside(trial for trial in self._log.trials if trial.status == "told")
+        self._note_doubts()
         return tuple(self._events)
 
     @property
@@ -636,6 +653,12 @@ class Optimizer(Printable):
             for text in self.outside_bounds(trial):
                 self._note(Event("outside the bounds", text))
 
+    def _note_doubts(self) -> None:
+        """Note each value that does not fit the others, with the question whether it is right. O(n)."""
+        for trial in self._log.trials:
+            if trial.doubt is not None:
+                self._note(Event("doubtful value", f"trial {trial.number}: {trial.doubt}"))
+
     def outside_bounds(self, trial: Trial) -> list[str]:
         """Return a sentence about each value of a trial that is outside its bounds."""
         return [
@@ -665,7 +688,21 @@ class Optimizer(Printable):
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
             self._note_outside([trial])
             fields = {} if comparison is None else comparison(self._log, trial)
-            return self._log.note(trial.number, **fields) if fields else trial
+            trial = self._log.note(trial.number, **fields) if fields else trial
+            return self._judged(trial, outcome)
+
+    def _judged(self, trial: Trial, outcome: Outcome) -> Trial:
+        """Record which values are doubtful now that a trial was told an outcome, and return the trial."""
+        names = (outcome.outputs or trial.values) if outcome.status == "told" else ()
+        try:
+            doubts = self._strategy.doubts(self._log, trial, tuple(names))
+        except Exception as error:  # the value must be recorded even if a model fails
+            self._note(Event("not judged", f"trial {trial.number} was not compared with the others: {error}"))
+            return trial
+        with uninterrupted():
+            self._log.doubt(doubts)
+        self._note_doubts()
+        return self._log[trial.number]
 
     def _prediction(self, row: Array, outcome: Outcome) -> Comparison | None:
         """Return how to compare a value with what is predicted before it is recorded, if it can be compared."""

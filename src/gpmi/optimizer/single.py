@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,10 +13,12 @@ import numpy as np
 
 from gpmi._support.types import Array, Event, Observations
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
+from gpmi.analysis.misfit import judges
 from gpmi.model.model import Model, PendingPosteriors, information_of
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments
 from gpmi.optimizer.curves import probability_to_win
+from gpmi.optimizer.doubts import OutputValues
 from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import RivalModel, at_best_level
 from gpmi.optimizer.rivals import Rival, rivals_of
@@ -149,6 +151,22 @@ class SingleScore(Strategy):
         fields["information"] = information_of(var, float(model.posterior.noise[-1]))
         return fields
 
+    def judged(self, log: Log, outputs: Collection[str]) -> Iterator[OutputValues]:
+        """Yield what is judged: the score by the model that chose the last point, and other outputs by theirs."""
+        score, model = self._arguments.goals.single, self._at_choice
+        yield from super().judged(log, [name for name in outputs if name != score])
+        if (
+            score is not None
+            and score in outputs
+            and model is not None
+            and model.n == len(log.observed)
+            and judges(self._setting.priors)
+        ):
+            numbers, ahead = tuple(log.observed_numbers), model.posterior.ahead.surprise.tolist()
+            recorded = [log[number].surprise for number in numbers]  # a later prior may have bent to a wrong value
+            surprises = [there if then is None else then for then, there in zip(recorded, ahead, strict=True)]
+            yield OutputValues(score, self.setting(log), self._orientation, numbers, tuple(surprises))
+
     def chance_to_matter(self, log: Log, trial: Trial, rivals: Array) -> float:
         return probability_to_win(self.model(log), log.row(trial.number), rivals)
 
@@ -170,6 +188,7 @@ class SingleScore(Strategy):
             setting=self.setting(log),
             earlier=(self._at_choice, self._last),
             cache=self._ledger_cache,
+            doubtful=tuple(trial for trial in log.trials if trial.doubt is not None),
         )
 
     def earlier(self) -> tuple[SourceSummary, ...]:

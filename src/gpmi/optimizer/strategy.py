@@ -7,18 +7,20 @@ what they answer: whatever a strategy keeps saves time alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from gpmi._support.types import Array, Event
 from gpmi.analysis.front import FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.misfit import FEWEST, judges
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.model.model import Model, ModelSetting
-from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments
+from gpmi.optimizer.doubts import Doubts, OutputValues, doubts_after
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.trials import Log, Outcome, Trial
@@ -83,6 +85,22 @@ class Strategy(ABC):
     def is_fitted(self) -> bool:
         """Whether a value can be compared with its prediction without a fit just for it."""
         return True
+
+    def doubts(self, log: Log, trial: Trial, outputs: Collection[str]) -> Doubts:
+        """Return what changes about doubtful values with the outputs that a trial was told last."""
+        self.refresh(log)
+        return doubts_after(log, self.judged(log, outputs), trial.number)
+
+    def judged(self, log: Log, outputs: Collection[str]) -> Iterator[OutputValues]:
+        """Yield what is judged about these outputs: each value against what was predicted before it came.
+
+        Nothing is judged before the policy has chosen a point: then there may be many values at once.
+        """
+        for name in outputs if log.unchosen < len(log) else ():
+            if judges(self._arguments.output_setting(name).priors) and len(log.observed_output(name)[0]) > FEWEST:
+                setting, numbers, surprises = self._outputs.surprises(name, log)
+                orientation = orientation_of(self._arguments.goals[name])
+                yield OutputValues(name, setting, orientation, tuple(numbers), tuple(surprises))
 
     @abstractmethod
     def model(self, log: Log) -> Model | None:

@@ -20,6 +20,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Event
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.facts import questions
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.ledger import of_value
@@ -174,6 +175,8 @@ class PhiBelow(Rule):
         if phi is None or phi >= self.eps:
             return None
         doubts, lock_in = [], ledger.lock_in
+        if ledger.doubtful:
+            doubts.append(f"a value is doubtful: {questions(ledger.doubtful)}")
         if ledger.calibration.is_over_confident:
             doubts.append(f"the model is {ledger.calibration.doubt}")
         if lock_in is not None:

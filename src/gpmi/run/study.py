@@ -166,6 +166,10 @@ class Study(Printable):
         """Take back the outcome of a trial, as `Optimizer.retract`."""
         return self.optimizer.retract(trial)
 
+    def confirm(self, trial: Trial | int) -> Trial:
+        """Say that the value of a trial is right although it does not fit the others, as `Optimizer.confirm`."""
+        return self.optimizer.confirm(trial)
+
     def forget(self, trial: Trial | int) -> None:
         """Withdraw a pending trial, as if it had never been asked. A late value is stored as an observation."""
         self.optimizer.forget(trial)

@@ -58,6 +58,7 @@ def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
         "repeats": trial.repeats,
         "constraints": list(trial.constraints),
         "why": trial.why,
+        "doubt": trial.doubt,
         "fixed": None if trial.fixed is None else {str(key): value for key, value in trial.fixed.items()},
     }
     suggested = session.reader.optimizer.log.suggested.get(trial.number)
@@ -258,6 +259,13 @@ async def reject(request: Request, session: Session) -> Any:
 
 
 @json_endpoint
+async def confirm(request: Request, session: Session) -> Any:
+    """Say that a value which does not fit the others is right."""
+    body = await body_of(request, "number", required=("number",))
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.confirm, whole("number", body["number"])))}
+
+
+@json_endpoint
 async def move(request: Request, session: Session) -> Any:
     """Record that a pending trial is done at another point than suggested."""
     body = await body_of(request, "number", "x", required=("number", "x"))
@@ -435,7 +443,7 @@ GET_ENDPOINTS: dict[str, Endpoint] = {
 }
 POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
-    **{"report": report, "forget": forget, "choose": choose, "move": move, "annotate": annotate},
+    **{"report": report, "forget": forget, "choose": choose, "move": move, "annotate": annotate, "confirm": confirm},
 }
 ROUTES = [
     *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),

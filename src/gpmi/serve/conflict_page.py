@@ -21,8 +21,12 @@ FIRST = {  # what the other person did, by the kind of the entry
     **{"told": "entered {values} for trial {number}", "corrected": "corrected trial {number} to {values}"},
     **{"failed": "said that trial {number} failed", "rejected": "skipped trial {number}"},
     **{"forgotten": "withdrew trial {number}", "retracted": "retracted the result of trial {number}"},
+    **{"confirmed": "confirmed the result of trial {number}"},
 }
-ENTERED = {"fail": "it failed", "reject": "it cannot be done", "forget": "withdraw it", "retract": "retract it"}
+ENTERED = {
+    **{"fail": "it failed", "reject": "it cannot be done", "forget": "withdraw it", "retract": "retract it"},
+    **{"confirm": "it is right"},
+}
 
 
 @dataclass(frozen=True)

@@ -290,6 +290,8 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
             return ["The note was saved."]
         case "retract":
             session.retract(number)
+        case "confirm":
+            session.confirm(number)
         case "forget":
             session.forget(number)
         case _:

@@ -36,6 +36,7 @@ TRIAL: dict[str, Any] = {
         "origin": {"enum": list(get_args(Origin))},
         "repeats": {"type": "integer"},
         "constraints": {"type": "array", "items": {"type": "number"}},
+        "doubt": {"type": ["string", "null"], "description": "why its value does not fit the others; null if it does"},
         "why": {"type": ["string", "null"], "description": "why the trial failed, was stopped or was rejected"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
         "suggested": {"description": "the point that was suggested, if the trial was done at another one; else null"},
@@ -197,6 +198,9 @@ def _post_paths(batch: int) -> dict[str, Any]:
             "Replace the outcome of a trial that was told, failed or retracted. Outputs that are left out stay.",
             {**_object({**MEASURED, "outputs": OUTPUTS, "number": NUMBER}, "number"), **VALUE_OR_OUTPUTS}, ONE_TRIAL,
             conflict,
+        ),
+        "/api/confirm": _post(
+            "Say that the value of a trial is right, although it does not fit the others.", number, ONE_TRIAL, conflict
         ),
         "/api/retract": _post("Retract the outcome of a trial.", number, ONE_TRIAL, conflict),
         "/api/reject": _post(

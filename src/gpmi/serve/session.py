@@ -280,8 +280,8 @@ class Session:
         self.reader.optimizer.outcome_of(y, **details)
 
     def warnings(self, trial: Trial) -> list[str]:
-        """Return what to check in a result that was saved: values outside their bounds."""
-        warnings = [output.warning(trial) for output in self.outputs]
+        """Return what to check in a result that was saved: values outside their bounds, or far from the others."""
+        warnings = [*(output.warning(trial) for output in self.outputs), trial.doubt]
         return [text for text in warnings if text is not None] if trial.status == "told" else []
 
     def observe(self, x: Point, y: float | Mapping[str, float], **details: Any) -> Trial:
@@ -324,6 +324,13 @@ class Session:
         if current.status in (*OPEN, "rejected"):
             raise Conflict(current)
         return self.writer.correct(number, y, **details)
+
+    def confirm(self, number: int) -> Trial:
+        """Say that the value of a trial is right, although it does not fit the others."""
+        current = self.trial(number)
+        if current.status != "told":
+            raise Conflict(current)
+        return self.writer.confirm(number)
 
     def retract(self, number: int) -> Trial:
         """Retract the outcome of a trial. The trial stays in the log."""

@@ -24,8 +24,17 @@ FormData = Mapping[str, str]
 FAILURE_BESIDE = "There is a failure beside a result; leave a cell empty if only this output is missing"
 MAX_NOTES = 10  # shown after a form was saved; our choice
 # What can happen to a trial other than a result, and how the next page reports it.
-ACTIONS = {"fail": "failed", "reject": "was skipped", "forget": "was withdrawn", "retract": "was retracted"}
-DEEDS = {"fail": "failed", "reject": "rejected", "forget": "forgotten", "retract": "retracted"}  # as the log has them
+ACTIONS = {
+    **{"fail": "failed", "reject": "was skipped", "forget": "was withdrawn", "retract": "was retracted"},
+    **{"confirm": "was confirmed"},
+}
+DEEDS = {  # as the log has them
+    "fail": "failed",
+    "reject": "rejected",
+    "forget": "forgotten",
+    "retract": "retracted",
+    "confirm": "confirmed",
+}
 
 
 class Doubt(ValueError):

@@ -62,6 +62,9 @@ def _model_summary(session: Session, live: LiveUpdates, best: BestSoFar) -> Chil
     decision = now.facts.decision
     kind = decision.advice.what.replace(" ", "-")  # a class of report.css
     parts += [tag("h3", HEADING), tag("p", decision.text, class_=f"advice {kind}", id="answer")]
+    for doubt in now.facts.doubts:
+        link = tag("a", f"Trial {doubt['trial']}", href=f"{best.at}/trial/{doubt['trial']}")
+        parts.append(tag("p", link, f": {doubt['why']}"))
     parts += [joined(tag("h3", section.title), Markup(section.html)) for section in now.options]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))

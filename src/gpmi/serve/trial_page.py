@@ -83,6 +83,7 @@ DID = {  # what a person did, by the kind of the entry
     **{"told": "entered a result", "corrected": "corrected it", "failed": "said that it failed"},
     **{"rejected": "skipped it", "forgotten": "withdrew it", "retracted": "retracted it"},
     **{"moved": "used other values", "reported": "entered a step"},
+    **{"confirmed": "said that it is right"},
 }
 
 
@@ -107,6 +108,7 @@ def allowed_actions(session: Session, trial: Trial) -> tuple[str, ...]:
     """Return the actions that have a form: those that the status of the trial allows."""
     allowed = (*ACTIONS[trial.status], "note")
     allowed = ("tell", *allowed) if session.outputs.lacking(trial) else allowed
+    allowed = allowed if trial.doubt is None else ("confirm", *allowed)
     steps = any(field.kind == "steps" for field in session.fields)
     return tuple(action for action in allowed if action != "report" or steps)
 
@@ -168,6 +170,7 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
             [reason("reject"), tag("p", "It is not suggested again.", class_="muted")],
         ),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),
+        "confirm": ("Is the result right?", "Yes, it is right", tag("p", trial.doubt)),
         "correct": ("The result is wrong", BUTTONS["correct"], value("correct")),
         "again": ("It was measured again", BUTTONS["again"], value("again")),
         "retract": ("It should not count", "Retract it", tag("p", "The trial stays in the list.", class_="muted")),

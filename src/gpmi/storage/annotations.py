@@ -14,7 +14,7 @@ MAX_TEXT = 2000
 MAX_FILES = 20
 MAX_FILE = 200
 # What an annotation may accompany: the kinds of entries that a person causes.
-DEEDS = ("told", "corrected", "failed", "rejected", "forgotten", "retracted", "moved", "reported")
+DEEDS = ("told", "corrected", "failed", "rejected", "forgotten", "retracted", "moved", "reported", "confirmed")
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ Kind: TypeAlias = Literal[
     "forgotten",
     "corrected",
     "retracted",
+    "confirmed",
 ]
 
 
@@ -106,6 +107,8 @@ def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool)
         content["x"] = point_to_json(space, trial.x)
     if entry.kind == "told" and trial is not None:
         content["said"] = predictions_of(trial)
+    if entry.doubts:
+        content["doubts"] = {str(number): dict(texts) for number, texts in entry.doubts.items()}
     return entry.kind, content
 
 

@@ -19,7 +19,7 @@ from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
 from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import details_of, stored_fields
-from gpmi.trials.trial import ENDED, PREDICTIONS, fields_of_type
+from gpmi.trials.trial import ENDED, PREDICTIONS, fields_of_type, is_doubts
 from gpmi.trials.value_goal import MAXIMISE
 
 LATEST = 253402300800.0  # the end of the year 9999, in seconds since 1970: later times have no date
@@ -158,6 +158,8 @@ class ReplayedLog(Log):
                 outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**changed)
                 self.check(outcome, number)
                 self.correct(number, outcome, when)
+            case "confirmed":
+                self.confirm(self.confirmable(number).number, when)
             case "retracted":
                 self.retract(self.retractable(number).number, when)
             case _:
@@ -186,6 +188,15 @@ class ReplayedLog(Log):
         self.settle(number, outcome, entry.time)
         if outcome.status == "told" and revision == self.revision:
             self.note(number, **_predictions(content))
+        self.doubt(self._doubts(content))
+
+    def _doubts(self, content: Mapping[str, Any]) -> dict[int, dict[str, str]]:
+        """Return what was decided with a value about values that do not fit, by trial and output."""
+        doubts = {int(number): texts for number, texts in content.get("doubts", {}).items()}
+        for number, texts in doubts.items():
+            if not is_doubts(texts) or not texts.keys() <= self.confirmable(number).values.keys():
+                raise TypeError(f"doubts has {checks.shown(texts)}; give a text for outputs of trial {number}")
+        return doubts
 
     def _add_numbered(self, entry: StoredEntry, number: int, x: Any, origin: Origin, **fields: Any) -> None:
         """Add a trial with the number of its entry, which is unused. Each trial has an entry, so numbers are small."""

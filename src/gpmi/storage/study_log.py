@@ -30,7 +30,8 @@ from gpmi.storage.shared_log import SharedLog
 from gpmi.storage.tables import NEVER, Lease, Transaction
 from gpmi.storage.workers import has_ended
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import FindOpen, Reported, Reporter, Settle, TrialOrPoint
+from gpmi.trials.entries import Reported
+from gpmi.trials.log import FindOpen, Reporter, Settle, TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import value_of
 

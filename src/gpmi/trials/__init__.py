@@ -1,10 +1,11 @@
 """Trials: one point each, what their outputs are for, the log of all of them, and trials in tables and files."""
 
 from gpmi.trials.dataframe import Printable, front_listing, listing, names_of
+from gpmi.trials.entries import Entry
 from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
 from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Limit, Match, Max, Min, Objective
 from gpmi.trials.goals import Goals
-from gpmi.trials.log import Entry, Log, exactness_of
+from gpmi.trials.log import Log, exactness_of
 from gpmi.trials.named_goals import NamedGoals, given_goals
 from gpmi.trials.outcomes import OUTPUTS, Details, Outcome
 from gpmi.trials.outputs import Outputs, Y

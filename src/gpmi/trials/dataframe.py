@@ -26,11 +26,12 @@ LEFT_OUT = (
     "charge",
     "zeta",
     "fixed",
+    "doubts",
     *ABOUT_OUTPUTS,
     *ABOUT_FIDELITY,
 )  # the fields of a trial without a separate column, or with one only in a run with a fidelity
 COLUMNS = tuple(field.name for field in fields(Trial) if field.name not in LEFT_OUT)  # after the parameters
-OPTIONAL = ("label", "fixed")  # after these, if a trial has one
+OPTIONAL = ("label", "fixed", "doubts")  # after these, if a trial has one
 TIMES = ("asked", "ended")
 TYPES = {  # of pandas, by the type of the field; anything else is an object
     **dict.fromkeys(fields_of_type("float"), "float64"),
@@ -266,7 +267,7 @@ def listing(trials: Iterable[Trial], space: Space, goals: Goals = MAXIMISE) -> s
     waiting = missing_outputs(trials, goals)
     for trial in trials:
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
-        why = " ".join((trial.why or "").split())
+        why = " ".join((trial.why or trial.doubt or "").split())
         state = _state(trial, waiting=trial.number in waiting)
         rows.append([str(trial.number), state, *_output_cells(trial, goals), *values, why])
     return columns(rows)
@@ -292,6 +293,8 @@ def _state(trial: Trial, *, waiting: bool) -> str:
         return f"{trial.status} at {trial.curve[-1].step}"
     if trial.status != "told":
         return trial.status
+    if trial.doubt is not None:
+        return "doubtful"
     breaks = broken_limits(trial) or any(value > 0.0 for value in trial.constraints)
     return "infeasible" if breaks else "waiting" if waiting else "told"
 

@@ -184,7 +184,7 @@ def row_of(trial: Trial, space: Space, goals: Goals = MAXIMISE) -> dict[str, Any
         row["curve"] = [
             [step, dict(y) if isinstance(y, Mapping) else y, order] for step, y, order in trial.curve
         ] or None
-    for name in ("fixed", "policy_notes"):
+    for name in ("fixed", "policy_notes", "doubts"):
         row[name] = None if row[name] is None else dict(row[name])
     return row
 

@@ -15,15 +15,17 @@ from functools import cached_property
 from itertools import takewhile
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
+from gpmi._support.types import Array, FrozenPoint, GrowingObservations, Mask, Observations, Point
 from gpmi.space import FidelityColumn
 from gpmi.trials.curves import InSteps
+from gpmi.trials.doubts import counted, doubts_that_stay, first_doubts
+from gpmi.trials.entries import Entry, Reported
 from gpmi.trials.exactness import Exactness
 from gpmi.trials.feasibility import Outcomes
 from gpmi.trials.goals import Goals
@@ -40,25 +42,6 @@ Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer
 Reporter: TypeAlias = Callable[[Trial | int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
 # The trial at a point that can take an outcome, or else the point.
 FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
-
-
-class Entry(NamedTuple):
-    """One entry of the log: what happened to which trial, and when."""
-
-    kind: Literal[
-        "added", "moved", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"
-    ]
-    number: int  # of the trial
-    time: float  # seconds since 1970
-    outcome: Outcome | None = None  # what it was told, or corrected to
-    step: int | None = None  # at which a value was reported
-
-
-class Reported(NamedTuple):
-    """What became of a value of a curve: its trial, and whether the evaluation should go on."""
-
-    trial: Trial
-    goes_on: bool
 
 
 def exactness_of(fidelity: FidelityColumn | None) -> Exactness:
@@ -114,6 +97,9 @@ class Log:
         self._chosen: set[int] = set()  # the trials that count and that the policy chose
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
         self._places: Counter[bytes] = Counter()  # how many trials count at each point
+        self.set_aside = first_doubts(
+            self._trials.values()
+        )  # the trial whose value of an output no model knows, by output
         vars(self).pop("told_before_asking", None)
         for trial in self._trials.values():
             self._list(trial)
@@ -149,7 +135,7 @@ class Log:
             self._stopped.append(trial.number)
         elif trial.status == "rejected":
             self._rejected.append(trial.number)
-        elif any(name not in trial.values for name in self.goals.required):
+        elif any(name not in counted(trial, self.set_aside) for name in self.goals.required):
             self._awaiting.append(trial.number)
         else:
             self._told.append(trial.number)
@@ -258,12 +244,14 @@ class Log:
         measured = {name for trial in self._trials.values() if trial.status == "told" for name in trial.values}
         return [name for name in self.goals.objectives if name not in measured]
 
-    def observed_output(self, name: str) -> tuple[list[int], Observations]:
-        """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
-        trials = self._trials.items()
-        return observed_of(
-            value for number, trial in trials for value in self.exactness.values_of(name, trial, self._rows[number])
-        )
+    def observed_output(self, name: str, *, all_values: bool = False) -> tuple[list[int], Observations]:
+        """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n).
+
+        A value that is set aside is among them only with `all_values`.
+        """
+        aside, trials = None if all_values else self.set_aside.get(name), self._trials.items()
+        rows = (row for number, trial in trials for row in self.exactness.values_of(name, trial, self._rows[number]))
+        return observed_of(row for row in rows if row.number != aside or row.order != self[row.number].order)
 
     @property
     def observed_numbers(self) -> Sequence[int]:
@@ -332,7 +320,7 @@ class Log:
         x = np.array([self._rows[number] for number in ended])
         is_failed = np.array([number in failed for number in ended], dtype=bool)
         if named:
-            measured = [[trial.outputs.get(name, np.nan) for trial in told] for name in named]
+            measured = [[counted(trial, self.set_aside).get(name, np.nan) for trial in told] for name in named]
             excess = [
                 goal.excess(np.array(values_of_limit))
                 for goal, values_of_limit in zip(named.values(), measured, strict=True)
@@ -440,6 +428,10 @@ class Log:
         """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
         remedy = "give a trial that was told, failed or retracted; a pending one is told"
         return self._with_status(trial, ("told", "failed", "retracted"), remedy)
+
+    def confirmable(self, trial: Any) -> Trial:
+        """Return a trial that was told; raise a ValueError if it has another status."""
+        return self._with_status(trial, ("told",), "give a trial that was told")
 
     def retractable(self, trial: Any) -> Trial:
         """Return a trial that was told, stopped, failed or rejected; raise a ValueError if it has another status."""
@@ -565,6 +557,7 @@ class Log:
         Its prediction stays. `surprise` and `information` are reset.
         """
         corrected = replace(self._outdated(number), **{**vars(outcome), **self.goals.derived(outcome)})
+        corrected = replace(corrected, doubts=doubts_that_stay(self._trials[number], corrected))
         self._trials[number] = self._ended(corrected)
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
@@ -572,7 +565,9 @@ class Log:
 
     def retract(self, number: int, when: float | None = None) -> Trial:
         """Take back the outcome of a trial: it no longer counts. O(n)."""
-        self._trials[number] = replace(self._outdated(number), status="retracted", y=None, outputs=NONE, unmet=())
+        self._trials[number] = replace(
+            self._outdated(number), status="retracted", y=None, outputs=NONE, unmet=(), doubts=None
+        )
         self._entries.append(Entry("retracted", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]
@@ -610,6 +605,25 @@ class Log:
         self._entries.append(Entry("moved", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]
+
+    def confirm(self, number: int, when: float | None = None) -> Trial:
+        """Record that the values of a trial are right: none is doubtful, now or later. O(n) if one was."""
+        self.note_doubts({number: dict.fromkeys(self._trials[number].values, "")})
+        self._entries.append(Entry("confirmed", number, self._now() if when is None else when))
+        return self._trials[number]
+
+    def doubt(self, doubts: Mapping[int, Mapping[str, str]]) -> None:
+        """Record with the last outcome which values do not fit the others: all doubts of each of these trials."""
+        if doubts:
+            self._entries[-1] = self._entries[-1]._replace(doubts=doubts)
+            self.note_doubts(doubts)
+
+    def note_doubts(self, doubts: Mapping[int, Mapping[str, str]]) -> None:
+        """Fill the doubts of trials. O(n) if another value is set aside now."""
+        for number, texts in doubts.items():
+            self._trials[number] = replace(self._trials[number], doubts=FrozenPoint(texts) if texts else None)
+        if first_doubts(self._trials.values()) != self.set_aside:
+            self._derive()
 
     def _now(self) -> float:
         return time.time()

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 from gpmi._support import checks
 from gpmi._support.checks import checked_value
-from gpmi._support.types import Array
+from gpmi._support.types import Array, FrozenPoint
 from gpmi.trials.log import Log
 from gpmi.trials.outcomes import OUTPUTS, Ending, Outcome, check_count, details_of
 from gpmi.trials.outputs import NONE, Outputs, checked_output
-from gpmi.trials.trial import PREDICTIONS, Origin, Report, Status, Trial
+from gpmi.trials.trial import PREDICTIONS, Origin, Report, Status, Trial, is_doubts
 
 
 def checked_trials(trials: Iterable[Any], count: int | None) -> list[Trial]:
@@ -34,15 +34,24 @@ def _checked(trial: Any) -> Trial:
     if trial.order is not None:
         checks.whole("order", trial.order, 0)
     outcome = Outcome("told" if trial.status == "told" else "failed", trial.y, **details_of(trial)).checked()
-    curve = _checked_curve(trial)
+    curve, doubts = _checked_curve(trial), _checked_doubts(trial)
     first = trial.outputs_before if trial.status in ("told", "retracted") and trial.outputs_before else None
     if outcome.outputs or first is not None:  # y and the fields about it follow from the outputs
         earliest = first_outcome(trial)
         kept = outcome if outcome.outputs else replace(earliest, outputs=NONE)  # a retracted one keeps its error bars
         about_outputs = {name: getattr(kept, name) for name in OUTPUTS}
-        return replace(trial, outputs_before=None if first is None else earliest.outputs, curve=curve, **about_outputs)
+        first = None if first is None else earliest.outputs
+        return replace(trial, outputs_before=first, curve=curve, doubts=doubts, **about_outputs)
     before = None if trial.y_before is None else checked_value(trial.y_before)
-    return replace(trial, y=outcome.y, y_before=before, outputs_before=None, curve=curve, **details_of(outcome))
+    values: dict[str, Any] = {"y": outcome.y, "y_before": before, "outputs_before": None, "doubts": doubts}
+    return replace(trial, curve=curve, **values, **details_of(outcome))
+
+
+def _checked_doubts(trial: Trial) -> Mapping[str, str] | None:
+    """Validate what was said of values that do not fit: texts by output."""
+    if trial.doubts is None or (trial.status == "told" and is_doubts(trial.doubts)):
+        return None if trial.doubts is None else FrozenPoint(trial.doubts)
+    raise TypeError(f"doubts is {checks.shown(trial.doubts)}; give a text for each output of a trial with values")
 
 
 def _checked_curve(trial: Trial) -> tuple[Report, ...]:
@@ -127,3 +136,5 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
             log.correct(number, Outcome("told", **details_of(trial)).checked())
         elif trial.status != "pending" and trial.y is not None and trial.y_before is not None:
             log.correct(number, Outcome("told", trial.y, **details_of(trial)))
+    pairs = zip(numbers, trials, strict=True)
+    log.note_doubts({number: trial.doubts for number, trial in pairs if trial.doubts is not None})

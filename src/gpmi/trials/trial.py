@@ -76,6 +76,9 @@ class Trial:
     unmet: tuple[str, ...] = ()  # the outputs that break their limit, or whose limit is not measured yet
     # Where the fidelity has steps: the values reported at them, in order. The last one is y if the target was reached.
     curve: tuple[Report, ...] = ()
+    # Why a value does not fit the others, by output; empty once the user has said that it is right. None: nothing was
+    # said about it.
+    doubts: Mapping[str, str] | None = None
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -89,9 +92,20 @@ class Trial:
         return self.output_noise_var.get(output, 0.0), self.output_repeats.get(output, 1)
 
     @property
+    def doubt(self) -> str | None:
+        """Why its value does not fit the others, with the question whether it is right; None if nothing is doubtful."""
+        open_doubts = ((name, why) for name, why in (self.doubts or {}).items() if why)
+        return "; ".join(f"{name}: {why}" if self.outputs else why for name, why in open_doubts) or None
+
+    @property
     def feasible(self) -> bool:
-        """Whether it has a value, every constraint measured with it is at most 0, and every limit holds."""
-        return self.status == "told" and not self.unmet and all(value <= 0.0 for value in self.constraints)
+        """Whether it has a value that is not doubtful, and breaks neither a constraint nor a limit."""
+        return self.status == "told" and not self.is_infeasible and self.doubt is None
+
+    @property
+    def is_infeasible(self) -> bool:
+        """Whether a constraint measured with its value is above 0, or a limit does not hold or is not measured."""
+        return self.status == "told" and (bool(self.unmet) or any(value > 0.0 for value in self.constraints))
 
     @property
     def label(self) -> Any:
@@ -104,7 +118,9 @@ class Trial:
             notes.append(f"at step {self.curve[-1].step}")
         if self.why is not None:
             notes.append(shortened(self.why, WHY))
-        if self.status == "told" and not self.feasible:
+        if self.doubt is not None:
+            notes.append("doubtful")
+        if self.is_infeasible:
             unknown = [name for name in self.unmet if name not in self.outputs]
             notes.append(f"{', '.join(unknown)} not measured" if unknown else "infeasible")
         if self.noise_var:
@@ -127,7 +143,7 @@ ABOUT_FIDELITY = ("trust", "curve")  # the fields of a run with a fidelity
 PREDICTIONS = tuple(
     field.name
     for field in fields(Trial)
-    if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed", "curve"}
+    if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed", "curve", "doubts"}
     and field.name not in ABOUT_OUTPUTS
     and field.name not in {other.name for other in fields(Outcome)}
 )
@@ -141,6 +157,11 @@ def fields_of_type(*types: str) -> tuple[str, ...]:
 def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
     """Whether x is a trial or its number, and not a point."""
     return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool | np.timedelta64)
+
+
+def is_doubts(given: Any) -> TypeGuard[Mapping[str, str]]:
+    """Whether something is a text for each of some outputs."""
+    return isinstance(given, Mapping) and all(isinstance(text, str) for pair in given.items() for text in pair)
 
 
 def value_of(outcome: Outcome) -> float | Mapping[str, float]:

@@ -15,10 +15,10 @@ NAME = 40  # characters of the name of an output, at most
 
 def note(trial: Trial, *, bars: bool = True) -> str:
     """Return what else is known about a trial, in words. Without `bars` its error bar is left out."""
-    notes = [trial.why or ""]
+    notes = [trial.why or "", f"doubtful: {trial.doubt}" if trial.doubt is not None else ""]
     if trial.y_before is not None:
         notes.append(f"was {rounded(trial.y_before)}")
-    if trial.status == "told" and not trial.feasible:
+    if trial.is_infeasible:
         notes.append("violates a constraint")
     if trial.noise_var and bars:
         notes.append(f"error bar {rounded(math.sqrt(trial.noise_var))}")

@@ -11,6 +11,7 @@ coordinates.
 from gpmi.analysis.ledger.facts import (
     HEADING,
     QUESTION,
+    VERDICTS,
     Fact,
     Facts,
     LockIn,
@@ -30,6 +31,7 @@ from gpmi.analysis.ledger.steps import Step
 __all__ = [
     "HEADING",
     "QUESTION",
+    "VERDICTS",
     "Fact",
     "Facts",
     "Gain",

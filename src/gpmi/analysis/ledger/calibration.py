@@ -17,7 +17,7 @@ from gpmi._support.text import aligned
 from gpmi._support.types import Array
 from gpmi.gp.posterior import Posterior
 
-Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
+Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "doubtful", "too early to say"]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is counted: our choice, not tuned
 OVER_CONFIDENT: Verdict = "over-confident"
@@ -40,6 +40,7 @@ class Calibration:
 
     ahead: Array  # (n,)
     posterior: Callable[[], Posterior]  # returns the present posterior; called only if `left_out` is read
+    question: str | None = None  # about a value that does not fit the others, and that nobody has confirmed yet
 
     @cached_property
     def left_out(self) -> Array:
@@ -58,7 +59,10 @@ class Calibration:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the predictive standard deviations were too small, right or too large, or "too early to say"."""
+        """Whether the predictive standard deviations were too small, right or too large, or why that cannot be said.
+
+        While a value is doubtful, the others alone cannot show that the model is right.
+        """
         return self._judged[0]
 
     @property
@@ -79,11 +83,15 @@ class Calibration:
     @property
     def doubt(self) -> str | None:
         """Why the model's confidence certifies nothing, as text; None if it may."""
-        return f"{self.verdict}: {self.reason}" if self.is_over_confident or self.is_early else None
+        certifies = self.verdict in ("fine", "under-confident")
+        return None if certifies else f"{self.verdict}: {self.reason}"
 
     @cached_property
     def _judged(self) -> tuple[Verdict, str]:
-        return judge(self.ahead)
+        verdict, reason = judge(self.ahead)
+        if self.question is None or verdict not in ("fine", "under-confident"):
+            return verdict, reason
+        return "doubtful", self.question
 
     def __repr__(self) -> str:
         shares = [f"{share:.0%} within the central {level:.0%}" for level, share in self.coverage.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -49,6 +49,7 @@ Answer = Literal["yes", "not yet", "cannot tell"]
 CLAUSES: dict[str, Answer] = {
     "unknown": "cannot tell",  # the values have shown no effect, or there is no model
     "early": "not yet",  # there are too few values
+    "doubtful": "cannot tell",  # a value does not fit the others, and nobody has said whether it is right
     "unaccepted": "not yet",  # no trial meets everything that was asked for
     "over-confident": "cannot tell",  # values fell farther from the predictions than the model allowed for
     "repeats": "cannot tell",  # the run repeats one point, although a better one may exist
@@ -77,7 +78,7 @@ class Decision:
     @property
     def trusted(self) -> bool:
         """Whether the model deserves trust: it was not surprised, and the run does not repeat itself."""
-        return self.clause not in ("over-confident", "repeats")
+        return self.clause not in ("doubtful", "over-confident", "repeats")
 
     @property
     def kind(self) -> Literal["yes", "not yet", "too early", "careful"]:
@@ -115,6 +116,11 @@ class Facts:
 
     def __getitem__(self, key: str) -> Fact:
         return next(fact for fact in self if fact.key == key)
+
+    @property
+    def doubts(self) -> list[dict[str, Any]]:
+        """The doubtful values: the trial of each, and why it does not fit the others."""
+        return next((fact.value for fact in self.run if fact.key == "doubts"), [])
 
     @property
     def text(self) -> list[Line]:
@@ -207,8 +213,15 @@ class RunLedger(ABC):
         return {}
 
     @property
+    def doubtful(self) -> tuple[Trial, ...]:
+        """The trials with a value that does not fit the others, and that nobody has answered for yet."""
+        return ()
+
+    @property
     def doubt(self) -> str | None:
         """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
+        if self.doubtful:
+            return questions(self.doubtful)
         doubts = ((name, judged.doubt) for name, judged in self.calibrations.items())
         return next((f"{name}: {doubt}" if name else doubt for name, doubt in doubts if doubt is not None), None)
 
@@ -347,7 +360,8 @@ def facts_of(ledger: RunLedger, unit: str = "") -> Facts:
     if not ledger.accepted:
         numbers = [replace(fact, text="") for fact in numbers]
     stop = Fact("stop", decision.answer, decision.short, name=QUESTION)
-    return Facts(decision, tuple(ledger.run_facts()), (stop, *numbers), tuple(ledger.other_facts()))
+    run = (*ledger.run_facts(), *doubtful_values(ledger.doubtful))
+    return Facts(decision, run, (stop, *numbers), tuple(ledger.other_facts()))
 
 
 # The decision
@@ -365,6 +379,9 @@ def can_stop(ledger: RunLedger, unit: str = "") -> Decision:
             return Decision("early", ledger.unknown, _too_early(ledger, ledger.lacking), why, ledger.lacking)
         same = "Too early to say: a result has been the same in all experiments, so nothing has shown an effect."
         return Decision("unknown", ledger.unknown, same, why)
+    if ledger.doubtful:
+        text = "Not yet: a result does not fit the others. Say first whether it is right."
+        return Decision("doubtful", "a value is doubtful", text, questions(ledger.doubtful))
     if not ledger.accepted:
         why = f"{NONE_ACCEPTED}: relax what you state as acceptable, or the limits, if it stays so"
         text = "Not yet: no experiment meets everything that you asked for."
@@ -490,6 +507,17 @@ NUMBERS: tuple[Callable[[RunLedger], Fact], ...] = (
 )
 
 
+def doubtful_values(trials: Iterable[Trial]) -> list[Fact]:
+    """Return the values that do not fit the others, with the question whether they are right; none if all fit."""
+    value = [{"trial": trial.number, "why": trial.doubt} for trial in trials]
+    return [Fact("doubts", value, questions(trials), questions(trials))] if value else []
+
+
+def questions(trials: Iterable[Trial]) -> str:
+    """Ask about doubtful values, as text."""
+    return "; ".join(f"trial {trial.number}: {trial.doubt}" for trial in trials)
+
+
 def calibrations(ledger: RunLedger) -> list[Fact]:
     """Return whether the confidence in each output was justified."""
     judged = {**ledger.calibrations, **ledger.watched}
@@ -507,6 +535,7 @@ VERDICTS = {
     "over-confident": "The model was too sure of itself: values fell farther from its predictions than it allowed for. "
     "Do not trust its intervals.",
     "under-confident": "The model was too cautious: values fell closer to its predictions than it expected.",
+    "doubtful": "A value does not fit the others. The model cannot be judged before somebody says whether it is right.",
     "too early to say": "There are too few predictions to judge the model.",
 }
 NOT_COVERED = Fact("not covered", statistics="peaks that no query came near")

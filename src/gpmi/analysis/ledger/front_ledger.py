@@ -126,6 +126,11 @@ class FrontLedger(RunLedger):
         return self.analysis.complete
 
     @property
+    def doubtful(self) -> tuple[Trial, ...]:
+        """The trials with a value that does not fit the others, and that nobody has answered for yet."""
+        return tuple(trial for trial in self.analysis.trials if trial.doubt is not None)
+
+    @property
     def n(self) -> int:
         """The number of these trials."""
         return len(self.trials)
@@ -478,7 +483,7 @@ class FrontLedger(RunLedger):
     def run_facts(self) -> list[Fact]:
         """Return how many trials there are, and how much their front covers."""
         failed = sum(trial.status == "failed" for trial in self.analysis.trials)
-        infeasible = sum(not trial.feasible for trial in self.trials)
+        infeasible = sum(trial.is_infeasible for trial in self.trials)
         size = facts.trials(self.n, len(self.front), failed, infeasible)
         return [size, facts.covered(self.hypervolume, self.reference)]
 

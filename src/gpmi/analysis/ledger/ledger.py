@@ -92,6 +92,7 @@ class Ledger(RunLedger):
     # Where the space has a fidelity, `trials` and `observed` are those at its target. Models know all values:
     evidence: Observations | None = None
     ends: tuple[int, ...] = ()  # for each value at the target, how many of all values there were with it
+    doubtful: tuple[Trial, ...] = ()  # those with a value that does not fit the others
     nothing: ClassVar[str] = "no value has been told"
 
     @property
@@ -323,9 +324,10 @@ class Ledger(RunLedger):
         With a fixed prior the residuals are the surprises of the steps, O(n). With a learned prior they are those of
         the belief, which the verdict is about.
         """
+        question = facts.questions(self.doubtful) or None
         if averages(self.model) and self._too_little(self.n) is not None:
-            return Calibration(np.empty(0), self._posterior)
-        return Calibration(self.orientation.values(self.belief.residuals), self._posterior)
+            return Calibration(np.empty(0), self._posterior, question)
+        return Calibration(self.orientation.values(self.belief.residuals), self._posterior, question)
 
     @property
     def calibrations(self) -> Mapping[str, Calibration]:
@@ -552,7 +554,7 @@ class Ledger(RunLedger):
     @property
     def infeasible(self) -> int:
         """How many of the values came with a broken constraint."""
-        return sum(not trial.feasible for trial in self.trials)
+        return sum(trial.is_infeasible for trial in self.trials)
 
     def __repr__(self) -> str:
         """Return the statistics that need no draws of the regret. `print(ledger)` says whether to stop."""

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from gpmi.analysis.ledger import VERDICTS
 from gpmi.views.html.markup import Markup, joined, sentence, simple_table, tag
 from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import SMALL, drawn
 from gpmi.views.pictures.calibration import quantiles, residuals
 from gpmi.views.run_view import OutputView, RunView
-
-VERDICTS = {
-    "fine": "The model's confidence was justified: the values fell where it predicted.",
-    "over-confident": "The model was too sure of itself: values fell farther from its predictions than it allowed for. "
-    "Do not trust its intervals.",
-    "under-confident": "The model was too cautious: values fell closer to its predictions than it expected.",
-    "too early to say": "There are too few predictions to judge the model.",
-}
 
 
 def calibration(run: RunView) -> Markup | None:

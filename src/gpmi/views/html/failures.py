@@ -17,7 +17,7 @@ MAX_REASONS = 20  # that are listed, the most frequent first; our choice
 def failures(run: RunView) -> Markup | None:
     """Return the section; None if nothing failed or was rejected and there is no constraint and no limit."""
     failed = [trial for trial in run.trials if trial.status == "failed"]
-    infeasible = [trial for trial in run.told if not trial.feasible]
+    infeasible = [trial for trial in run.told if trial.is_infeasible]
     measured = max((len(trial.constraints) for trial in run.told), default=0)
     rejected = [trial for trial in run.trials if trial.status == "rejected"]
     limits = run.goals.limits
