@@ -6,16 +6,20 @@ An error has a code (`gpmi._support.refusals`), which is worded here. The senten
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from gpmi._support import refusals
 from gpmi._support.text import VALUE, shortened, some_of
+from gpmi.space import Parameter
 from gpmi.trials import ValueBounds
 
 Words: TypeAlias = str | Callable[[refusals.Values], str]  # a template of the values as people read them, or a function
 
 LIST = 300  # characters of a list of names, at most; our choice
-TITLES = {"step of Real": "the step", "step of Int": "the step", "error_bar": "the error bar", "within": "the distance"}
+TITLES = {
+    **{f"step of {kind.__name__}": "the step" for kind in get_args(Parameter)},
+    **{"error_bar": "the error bar", "within": "the distance"},
+}
 
 
 def in_form_words(error: Exception) -> str:

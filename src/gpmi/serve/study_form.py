@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 from gpmi._support.plain_table import Place, Table, TableError
 from gpmi._support.text import VALUE, shortened
-from gpmi.run.study_table import ResultsTable, StudyTable, read_results, read_table
+from gpmi.run.study_table import KINDS as PARAMETERS
+from gpmi.run.study_table import ORDERED, ResultsTable, StudyTable, read_results, read_table
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.serve.refusal_words import in_form_words
 from gpmi.trials import Goals
@@ -31,8 +32,9 @@ MAX_RULES = 200  # lines of rules
 SEVERAL = "several outputs"
 GOALS = (("max", "the largest result"), ("min", "the smallest result"), ("goals", SEVERAL))
 AIMS = (("find", "the best point"), ("earn", "every experiment"))
+KEYS = {"real": "number", "int": "whole"}  # of kinds of parameters whose key in the form is not the word of the table
 KINDS = (
-    *(("number", "number"), ("whole", "whole number"), ("choice", "one of a list")),
+    *((KEYS.get(word, word), kind.kind_in_words) for word, kind in PARAMETERS.items() if word != ORDERED),
     *(("ordered", "one of a list in order"), ("fidelity", "how exactly it is measured")),
 )
 PURPOSES = (
@@ -300,8 +302,9 @@ def _put_parameter(typed: Mapping[str, str], i: int, name: str, content: Content
             _refuse(f"{about}give at least two options, separated by commas", f"options-{i}")
         content.put((*place, kind), listed, f"options-{i}")
         return
-    if kind == "fidelity" and is_log:
-        _refuse(f"{about}its steps have no logarithmic scale; clear the box, or choose another kind", f"log-{i}")
+    word = {key: word for word, key in KEYS.items()}.get(kind, kind)
+    if is_log and not hasattr(PARAMETERS.get(word), "log"):
+        _refuse(f"{about}it has no logarithmic scale; clear the box, or choose another kind", f"log-{i}")
     if unit:
         content.put((*place, "unit"), unit, f"unit-{i}")
     if kind == "fidelity" and options:
@@ -325,7 +328,7 @@ def _put_parameter(typed: Mapping[str, str], i: int, name: str, content: Content
             other = "number" if kind == "whole" else "one of a list"
             _refuse(f"{about}give whole numbers, or choose the kind “{other}”", f"lo-{i}")
         ends = [int(end) for end in ends]
-    content.put((*place, {"number": "real", "whole": "int"}.get(kind, kind)), ends, f"lo-{i}")
+    content.put((*place, word), ends, f"lo-{i}")
     if step is not None:
         if kind == "fidelity":
             _refuse(f"{about}every step is passed, so it has no “In steps of”; clear it", f"step-{i}")

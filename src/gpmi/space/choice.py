@@ -107,6 +107,7 @@ class Choice(FieldsOnly):
         return [i for i, option in enumerate(self.options) if same_option(option, value)]
 
     unit, circular = "", False
+    kind_in_words = "one of a list"
 
     @property
     def choice(self) -> Choice:

@@ -52,6 +52,7 @@ class Int(FieldsOnly):
             raise ValueError(f"Int({self.lo}, {self.hi}) has too large values; use Real and round in f")
 
     width, ordered, circular, choice = 1, True, False, None
+    kind_in_words = "whole number"
 
     @property
     def domain(self) -> NumberRange:

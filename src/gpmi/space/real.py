@@ -80,6 +80,12 @@ class Continuous(FieldsOnly):
         numbers = range(first, end) if self.circular else range(max(0, min(first, last)), min(last + 1, end))
         return [self.setting(number) for number in numbers]
 
+    def snapped(self, value: float) -> float:
+        """Return the setting that a value is, up to rounding; otherwise the value."""
+        if self.step is None or abs((place := self.place(value)) - round(place)) > _SNAP:
+            return value
+        return self.setting(round(place))  # exp(log(19)) may round to another number than 19
+
     def nearest(self, number: float) -> float:
         if self.step is None:
             return number
@@ -103,6 +109,8 @@ class Real(Continuous):
     step: float | None = field(default=None, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True, compare=False)
+
+    kind_in_words = "number"
 
     def __post_init__(self) -> None:
         check_when(self)
@@ -149,10 +157,7 @@ class Real(Continuous):
         at, (lo, hi) = float(row[0]), self._ends
         if at <= lo or at >= hi:  # exp(log(hi)) may round to another number than hi
             return self.lo if at <= lo else self.hi
-        value = min(max(float(np.exp(row[0])) if self.log else at, self.lo), self.hi)
-        if self.step is None or abs((place := self.place(value)) - round(place)) > _SNAP:
-            return value
-        return self.setting(round(place))  # exp(log(19)) may round to another number than 19
+        return self.snapped(min(max(float(np.exp(row[0])) if self.log else at, self.lo), self.hi))
 
     def canonical(self, value: Any) -> float:
         return float(value) + 0.0  # -0.0 is 0.0

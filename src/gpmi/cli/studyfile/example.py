@@ -1,5 +1,7 @@
 """The commented study file that `gpmi init` writes. It runs as it is."""
 
+from gpmi.run.study_table import FIDELITY, KINDS
+
 EXAMPLE = r"""# A study: what to optimise, with which program, and when to stop.
 #
 #     gpmi run study.toml
@@ -23,7 +25,7 @@ seed = 0                    # the same seed and the same values give the same su
 # constraints = ["x + rate <= 2.5"]               # on parameters, known before the program runs
 # forbidden = [{ method = "fast", degree = 3 }]   # values that must not occur together
 
-# The parameters to vary. Each is one of: real, int, choice, ordered, fidelity.
+# The parameters to vary. Each is one of: <kinds>.
 [parameters]
 x = { real = [0.0, 2.0] }
 rate = { real = [1e-4, 1.0], log = true }         # its order of magnitude matters
@@ -90,4 +92,4 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 # regret_below = 0.01       # the recommended point is probably this close to the best, in units of the value
 # regret_below_noise = true # it is probably closer than the standard deviation of the noise
 # improvement_below = 0.001 # one more evaluation is expected to bring less than this
-"""
+""".replace("<kinds>", ", ".join((*KINDS, FIDELITY)))
