@@ -30,7 +30,7 @@ from gpmi.policies import (
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import maximize, minimize, optimize
 from gpmi.run.result import Result
-from gpmi.space import Choice, Fidelity, Forbidden, Int, Real, Space, SpaceExhausted
+from gpmi.space import Angle, Choice, Fidelity, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.trials.goal_kinds import AtLeast, AtMost, Match, Max, Min
 from gpmi.trials.plate import Plate, plate
@@ -43,6 +43,7 @@ __all__ = [
     "GPMI",
     "GPUCB",
     "GPUCBPE",
+    "Angle",
     "AtLeast",
     "AtMost",
     "BacktestResult",

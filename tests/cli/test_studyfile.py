@@ -174,7 +174,7 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(BUDGET, "budget = 5\nforbidden = [{}]"), ":2: forbidden[0]: Forbidden() forbids nothing"),
     (other(X, ""), ":2: parameters: [parameters] is empty; give at least one"),
     (other(X, "x = 3"), ":3: parameters.x: it is 3; give a table"),
-    (other(X, "x = {}"), ":3: parameters.x: give it one of real, int, choice, ordered"),
+    (other(X, "x = {}"), ":3: parameters.x: give it one of real, int, angle, choice, ordered"),
     (other(X, "x = { reel = [0, 1] }"), ":3: parameters.x.reel: there is no such key; did you mean real?"),
     (other(X, "x = { real = [0, 1], int = [0, 1] }"), ":3: parameters.x: give it one of"),
     (other(X, "x = { real = [0, 1], step = 2 }"), ":3: parameters.x.step: step of Real is 2, but hi - lo is 1"),

@@ -1,6 +1,6 @@
 """What may be queried. `Space.of` builds a space from what a user writes.
 
-Read in this order: `space` (what every space offers), `parameters` (its kinds: `real`, `integer`, `choice`),
+Read in this order: `space` (what every space offers), `parameters` (its kinds: `real`, `integer`, `angle`, `choice`),
 `product` (a product of parameters) and `candidates` (a table). The other modules are details of these:
 
 - `conversion` makes parameters of what a user writes, `tables` reads columns, `points` has points as users write them.
@@ -17,6 +17,7 @@ The sub-packages `constraints` and `conditions` can be skipped. Without constrai
 whole product, and without conditions all its parameters are active.
 """
 
+from gpmi.space.angle import Angle
 from gpmi.space.axes import CURVE, Axis, axes_of, contains_slices
 from gpmi.space.candidates import Candidates
 from gpmi.space.choice import MOST_OPTIONS, Choice
@@ -38,6 +39,7 @@ from gpmi.space.space import Space, SpaceExhausted
 __all__ = [
     "CURVE",
     "MOST_OPTIONS",
+    "Angle",
     "Axis",
     "Candidates",
     "Choice",
