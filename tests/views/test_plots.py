@@ -16,8 +16,9 @@ from gpmi import kernels, plots
 from gpmi._support.sobol import sobol
 from gpmi.analysis.ledger.history import LOOKS
 from gpmi.analysis.ledger.ledger import Ledger, Regret
-from gpmi.views.figures.contours import GRID
+from gpmi.views.figures.contours import GRID, MapPlane
 from gpmi.views.pictures.slices import DEVIATION, MEAN
+from gpmi.views.reading import view_of
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -129,6 +130,15 @@ def test_contours_have_a_panel_each_for_queries_mean_and_deviation():
     for ax in panels(figure):
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
         assert (ax.get_xlim(), ax.get_ylim()) == ((0.0, 1.0), (0.0, 1.0))
+
+
+def test_contours_have_a_gap_where_constraints_forbid_points():
+    space = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+    run = gpmi.maximize(lambda p: p["a"] * p["b"], space, budget=6, seed=0, constraints=[lambda p: p["a"] >= 0.4])
+    plane = MapPlane.of(view_of(run))
+    _, mu, _ = plane.bounds(view_of(run))
+    np.testing.assert_array_equal(np.isfinite(mu), plane.rows[:, 0] >= 0.4)
+    plots.contours(run).savefig("/dev/null", format="png")
 
 
 def test_contours_show_the_function_first_when_it_is_given():

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import kernels, report
 from gpmi.analysis.ledger.history import regret_history
-from gpmi.views.html.contours import contour_paths
+from gpmi.views.html.regions import contour_paths
 from gpmi.views.html.report import IDENTITY, study_in
 from gpmi.views.html.svg import Scale
 from gpmi.views.reading import view_of

@@ -69,7 +69,7 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     (run,) = view_of(result).focus
     recommended = run.recommended_row
     assert recommended is not None
-    plane = MapPlane.of(result.space)
+    plane = MapPlane.of(run)
     low, mu, high = run.bounds(plane.rows)
     true = values_of(function.f, result.space, plane.rows)
     levels = levels_of(np.concatenate([true, mu]))

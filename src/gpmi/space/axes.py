@@ -86,10 +86,15 @@ class Axis:
         return float(lo), float(hi)
 
     @property
+    def places(self) -> Array:
+        """The positions of the settings, (k,)."""
+        at = np.arange(float(len(self.settings))) if self.labels is not None else self._line(self.settings)
+        return np.exp(at) if self.log else at
+
+    @property
     def edges(self) -> Array:
         """The borders between the settings, ends included, (k + 1,)."""
-        at = np.arange(float(len(self.settings))) if self.labels is not None else self._line(self.settings)
-        at = np.exp(at) if self.log else at
+        at = self.places
         lo, hi = self.limits
         return np.concatenate([[lo], (at[1:] + at[:-1]) / 2.0, [hi]])
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Mask
 from gpmi.model import Warp
-from gpmi.space import CURVE, Axis, Candidates, Space, axes_of
-from gpmi.views.figures.drawing import set_axis
+from gpmi.space import CURVE, Axis, Candidates, axes_of
+from gpmi.views.figures.drawing import draw, set_axis
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, POINTS, VERMILION, colour_bar, without_math
 from gpmi.views.pictures.levels import colours_of, levels_of
-from gpmi.views.pictures.picture import Ruler
+from gpmi.views.pictures.maps import filled, places
+from gpmi.views.pictures.picture import Mark, Picture, Ruler
 from gpmi.views.pictures.slices import Function, values_of
 from gpmi.views.run_view import OutputView
 
@@ -28,16 +30,10 @@ NUMBERED = 12  # the first queries, which are drawn with their number
 
 def draw_map(ax: Axes, run: OutputView, pair: tuple[int, int]) -> None:
     """Draw mu over two parameters, the others as recommended, with the queries and the recommended point."""
-    recommended = run.recommended_row
-    assert recommended is not None
-    plane = MapPlane.of(run.space, pair, recommended)
-    _, mu, _ = run.bounds(plane.rows)
-    levels = np.unique(run.possible.clip(levels_of(mu)))
-    plane.fill(ax, mu, levels, colours_of(run, levels), _title(run, centre_of(run.warp)))
-    queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
-    how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
-    ax.plot(*plane.positions(queries), "o", linestyle="none", **how)
-    ax.plot(*plane.positions(recommended[None]), **POINTS["star"])
+    plane = MapPlane.of(run, pair)
+    _, mu, _ = plane.bounds(run)
+    levels = np.unique(run.possible.clip(levels_of(mu[np.isfinite(mu)])))
+    plane.fill(ax, mu, levels, colours_of(run, levels), _title(run, centre_of(run.warp)), places(run, *plane.axes))
 
 
 def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
@@ -49,12 +45,13 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
 
     recommended = run.recommended_row
     assert recommended is not None
-    plane = MapPlane.of(run.space, pair, recommended)
-    low, mu, high = run.bounds(plane.rows)
+    plane = MapPlane.of(run, pair)
+    low, mu, high = plane.bounds(run)
     sd = 0.5 * (high - low)
     true = None if f is None else values_of(f, run.space, plane.rows)
     shown = mu if true is None else true
-    levels = levels_of(np.concatenate([shown, mu]))
+    values = np.concatenate([shown, mu])
+    levels = levels_of(values[np.isfinite(values)])
     levels = np.unique(run.possible.clip(levels)) if true is None else levels
     *function, queries, mean, deviation = panels
     if true is not None:
@@ -62,7 +59,7 @@ def draw_maps(panels: list[Axes], run: OutputView, f: Function | None, pair: tup
     plane.lines(queries, shown, levels)
     draw_queries(queries, run, plane, "Queries in order (\N{MULTIPLICATION SIGN} initial)")
     plane.fill(mean, mu, levels, colours_of(run, levels), _title(run, centre_of(run.warp)))
-    steps = np.array(MaxNLocator(9).tick_values(0.0, float(sd.max()) or 1.0))
+    steps = np.array(MaxNLocator(9).tick_values(0.0, float(np.nanmax(sd)) or 1.0))
     plane.fill(deviation, sd, steps, shades("Greys", steps), _title(run, r"posterior deviation $\sigma$"))
     for ax in (queries, mean, deviation):
         hollow = {"markerfacecolor": "none", "markeredgecolor": VERMILION} if ax is queries else {}
@@ -81,26 +78,34 @@ class MapPlane:
     axes: tuple[Axis, Axis]
     rows: Array  # (m, d)
     shape: tuple[int, int] | None  # of their grid; None for scattered points
+    inside: Mask | None = None  # (m,), where constraints allow a point; None if the plane has no area in which they do
 
     @staticmethod
-    def of(space: Space, pair: tuple[int, int] = (0, 1), through: Array | None = None) -> MapPlane:
+    def of(run: OutputView, pair: tuple[int, int] = (0, 1)) -> MapPlane:
         """Return a grid over two parameters; or the candidates, unless they form a full grid of a drawable size.
 
-        With more than two parameters it is the plane through the point with coordinates `through` (d,). With a fidelity
-        it is the plane at its target.
+        It goes through the recommended point. With a fidelity it is the plane at its target.
         """
+        space, row = run.space, run.recommended_row
+        assert row is not None
         axes = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
         a, b = (axes[number] for number in pair)
         shape = len(a.settings), len(b.settings)
-        if len(axes) > 2 and through is not None:
-            return MapPlane((a, b), np.concatenate([b.along(row) for row in a.along(through)]), shape)
-        if isinstance(space, Candidates):
+        if len(axes) == 2 and isinstance(space, Candidates):
             rows = np.unique(space.encoded, axis=0)
             if len(rows) < shape[0] * shape[1] or len(rows) > MAX_CANDIDATES:
                 return MapPlane((a, b), rows[:: -(-len(rows) // MAX_CANDIDATES)], None)
-        fidelity = space.fidelity
-        corner = space.lo if fidelity is None else fidelity.at(space.lo, fidelity.fidelity.target)
-        return MapPlane((a, b), np.concatenate([b.along(row) for row in a.along(corner)]), shape)
+        if run.mixture_of(a) is not None and run.mixture_of(a) == run.mixture_of(b):
+            rows = np.concatenate([b.along(place) for place in a.along(row)])
+            return MapPlane((a, b), rows, shape)
+        rows = np.concatenate([run.along(b, place) for place in run.along(a, row)])
+        inside = run.inside(rows)
+        return MapPlane((a, b), rows, shape, inside if inside.any() else None)
+
+    def bounds(self, run: OutputView) -> Array:
+        """Return mu - sd, mu and mu + sd at the points, (3, m); nan where the constraints forbid a point."""
+        bounds = run.bounds(self.rows)
+        return bounds if self.inside is None else np.where(self.inside, bounds, np.nan)
 
     @property
     def smooth(self) -> bool:
@@ -114,26 +119,26 @@ class MapPlane:
     def _grid(self, values: Array) -> list[Array]:
         return [part.reshape(self.shape or (-1,)) for part in (*self.positions(self.rows), values)]
 
-    def fill(self, ax: Axes, values: Array, levels: Array, colours: Any, title: str) -> None:
-        """Draw values (m,) as filled contours, cells or dots, with their colour bar."""
+    def fill(
+        self, ax: Axes, values: Array, levels: Array, colours: Any, title: str, marks: Sequence[Mark] = ()
+    ) -> None:
+        """Draw values (m,) as filled contours, cells or dots, with their colour bar, and marks above them."""
         from matplotlib.colors import BoundaryNorm, ListedColormap
 
-        how: dict[str, Any] = {"norm": BoundaryNorm(levels, len(levels) - 1), "cmap": ListedColormap(colours)}
-        if self.smooth:
-            drawn: Any = ax.contourf(*self._grid(values), levels=levels, **how)
-        elif self.shape is not None:
-            cells = values.reshape(self.shape).T
-            drawn = ax.pcolormesh(self.axes[0].edges, self.axes[1].edges, cells, rasterized=True, **how)
-        else:
-            drawn = ax.scatter(
-                *self.positions(self.rows), c=values, s=14.0, linewidths=0.3, edgecolors=GREY, rasterized=True, **how
-            )
-        self.frame(ax, title)
-        colour_bar(ax, drawn, ticks=levels[:: -max(1, len(levels) // 6)], spacing="uniform")
+        a, b = self.axes
+        shown = [] if self.shape is None else [filled(a, b, values.reshape(self.shape), levels, colours)]
+        draw(ax, Picture("", "", Ruler.of(a), Ruler.of(b), [*shown, *marks]))
+        ax.grid(False)
+        ax.set_title(title)
+        if self.shape is None:
+            how: dict[str, Any] = {"norm": BoundaryNorm(levels, len(levels) - 1), "cmap": ListedColormap(colours)}
+            how |= {"c": values, "s": 14.0, "linewidths": 0.3, "edgecolors": GREY, "rasterized": True}
+            drawn = ax.scatter(*self.positions(self.rows), **how)
+            colour_bar(ax, drawn, ticks=levels[:: -max(1, len(levels) // 6)], spacing="uniform")
 
     def lines(self, ax: Axes, values: Array, levels: Array) -> None:
         """Draw a background: thin contour lines of values (m,), or only the points if they form no grid."""
-        inner = levels[(levels > values.min()) & (levels < values.max())]
+        inner = levels[(levels > np.nanmin(values)) & (levels < np.nanmax(values))]
         if self.smooth and len(inner):
             ax.contour(*self._grid(values), levels=inner, colors=LIGHT, linewidths=0.6, linestyles="solid")
         elif self.shape is None:

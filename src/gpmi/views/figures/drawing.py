@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi.views.figures.style import AREAS, GREY, LINES, POINTS, without_math
+from gpmi.views.figures.style import AREAS, GREY, LINES, POINTS, colour_bar, without_math
 from gpmi.views.pictures.picture import (
     Band,
     Bundle,
     Hints,
     Level,
     Line,
+    Map,
     Mark,
     Note,
     Outline,
@@ -105,10 +106,25 @@ def _draw_mark(ax: Axes, mark: Mark, order: float) -> None:
             ax.axhspan(mark.low, mark.high, label=label, zorder=0.0, linewidth=0.0, **AREAS[mark.look])
         case Spans():
             _draw_spans(ax, mark, label, order)
+        case Map():
+            _draw_map(ax, mark)
         case Hints():
             pass  # a figure cannot be pointed at
         case Note():
             ax.text(0.5, 0.5, mark.text, color=GREY, ha="center", transform=ax.transAxes)
+
+
+def _draw_map(ax: Axes, mark: Map) -> None:
+    """Draw filled contours or cells, with their colour bar."""
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    levels = mark.levels
+    how: dict[str, Any] = {"norm": BoundaryNorm(levels, len(levels) - 1), "cmap": ListedColormap(mark.colours)}
+    if mark.has_cells:
+        drawn: Any = ax.pcolormesh(mark.x, mark.y, mark.values.T, rasterized=True, **how)
+    else:
+        drawn = ax.contourf(mark.x, mark.y, mark.values.T, levels=levels, **how)
+    colour_bar(ax, drawn, ticks=levels[:: -max(1, len(levels) // 6)], spacing="uniform")
 
 
 def _draw_spans(ax: Axes, mark: Spans, label: str | None, order: float) -> None:

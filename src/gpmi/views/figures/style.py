@@ -78,8 +78,16 @@ POINTS: dict[str, dict[str, Any]] = {
     "waiting": {"marker": "o", "color": PALE, "markerfacecolor": "white", "markersize": 4.5},
     "beaten": {"marker": "o", "color": GREY, "markersize": 3.5},
     "front": {"marker": "o", "color": BLUE, "markeredgecolor": "white", "markersize": 7.0, "zorder": 4},
+    "ring": {
+        "marker": "o",
+        "markerfacecolor": "white",
+        "markeredgecolor": BLACK,
+        "markersize": 4.0,
+        "clip_on": False,
+    },
     "rug": {"marker": "|", "color": BLUE, "alpha": 0.5, "markersize": 9.0},
 }
+POINTS["star-on-map"] = POINTS["star"]
 AREAS: dict[str, dict[str, Any]] = {
     "area": {"color": LIGHT},
     "design": {"color": LIGHT, "alpha": 0.45},

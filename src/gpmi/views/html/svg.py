@@ -16,12 +16,14 @@ from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
+from gpmi.views.html.regions import cell_paths, contour_paths
 from gpmi.views.pictures.picture import (
     Band,
     Bundle,
     Hints,
     Level,
     Line,
+    Map,
     Mark,
     Note,
     Outline,
@@ -34,6 +36,7 @@ from gpmi.views.pictures.picture import (
 )
 
 LETTER, LINE = 6.2, 13.0  # approximate width of a letter at 11 pixels, and the height of a line
+MANY = 200  # with more points on a map the dots are smaller, and those on one pixel become one; our choice
 MAX_LEFT = 150.0  # pixels for the names at a y axis, at most
 
 
@@ -187,8 +190,8 @@ def points(x: Array, y: Array, look: str) -> Markup:
     match look:
         case "failed" | "cross":
             return crosses(x, y, look, 2.5)
-        case "star":
-            return joined(*(star(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
+        case "star" | "star-on-map":
+            return joined(*(star(a, b, look) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
         case "front" | "beaten" | "waiting" | "broken":
             return joined(*(kind_mark(look, a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
         case "stopped":
@@ -203,7 +206,9 @@ def points(x: Array, y: Array, look: str) -> Markup:
             heads = "".join(f"M{_pair(a - 3.0, b - 4.0)}l7,4l-7,4z" for a, b in zip(x, y, strict=True))
             return tag("path", d=heads, class_="bar")
         case "ring":
-            return ringed(x, y)
+            finer = 10.0 if len(x) <= MANY else 1.0
+            x, y = np.unique(np.round(np.stack([x, y], axis=1) * finer), axis=0).T / finer
+            return ringed(x, y, 2.0 if len(x) <= MANY else 1.2)
         case "rug":
             ticks = "".join(f"M{_pair(a, b)}v-7" for a, b in zip(x, y, strict=True) if np.isfinite(a))
             return tag("path", d=ticks, class_=look)
@@ -392,6 +397,8 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
             return box(x([low, high]), np.array([y.begin, y.end]), mark.look)
         case Stripe(low, high):
             return box(np.array([x.begin, x.end]), y([low, high]), mark.look)
+        case Map():
+            return _map(chart, mark)
         case Hints():
             ends = np.array([y.begin, y.end])
             columns = [box(x([at - 0.5, at + 0.5]), ends, mark.look) for at in mark.x.tolist()]
@@ -399,6 +406,16 @@ def _shape(chart: Chart, mark: Mark) -> Markup:
             return joined(*(tag("g", tag("title", words), column) for words, column in described))
         case Note():
             return text(0.5 * (x.begin + x.end), 0.5 * (y.begin + y.end), mark.text, mark.look, "middle")
+
+
+def _map(chart: Chart, mark: Map) -> Markup:
+    x, y = chart.x(mark.x), chart.y(mark.y)
+    if mark.has_cells:
+        levels = np.searchsorted(mark.levels[1:-1], mark.values, side="right")
+        paths = cell_paths(x, y, levels, np.isfinite(mark.values))
+    else:
+        paths = contour_paths(x, y, mark.values, mark.levels[:-1])
+    return joined(*(tag("path", d=path, fill=mark.colours[level]) for level, path in paths.items()))
 
 
 def _spans(chart: Chart, mark: Spans) -> Markup:

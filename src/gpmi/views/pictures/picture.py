@@ -157,6 +157,28 @@ class Texts:
 
 
 @dataclass(frozen=True)
+class Map:
+    """Values (a, b) over both axes in the colours of their levels, with a gap where one is not finite.
+
+    They lie at places x (a,) and y (b,), and are interpolated between these; or in cells, between borders x (a + 1,)
+    and y (b + 1,).
+    """
+
+    x: Array
+    y: Array
+    values: Array
+    levels: Array  # (k + 1,) borders of the levels
+    colours: Sequence[str]  # (k,)
+    look: str = "map"
+    label: str = ""
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether the values lie in cells."""
+        return len(self.x) > len(self.values)
+
+
+@dataclass(frozen=True)
 class Hints:
     """Texts about whole numbers (m,) on the x axis, for those who point at the picture there. A page shows them."""
 
@@ -175,7 +197,7 @@ class Note:
     label: str = ""
 
 
-Mark: TypeAlias = Line | Bundle | Band | Outline | Points | Spans | Level | Stripe | Texts | Hints | Note
+Mark: TypeAlias = Line | Bundle | Band | Outline | Points | Spans | Level | Stripe | Texts | Map | Hints | Note
 
 
 @dataclass(frozen=True)
