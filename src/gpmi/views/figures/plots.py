@@ -95,7 +95,7 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
             marks.append(observations(axis, posterior.x[inside], y[-1]))
         draw(ax, Picture("", "", Ruler.of(axis), Ruler.fitted("", np.concatenate(y)), marks))
         ax.set(xlabel=name, ylabel="$y$")
-        ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
+        ax.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
     return figure
 
 
