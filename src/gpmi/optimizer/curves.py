@@ -25,7 +25,7 @@ DRAWS = 512  # of the objectives at the target: a probability of 0.1 has an erro
 CURVES = 7  # stream id of these draws
 
 
-def rivals_of(log: Log, part: Space) -> Array:
+def points_at_target(log: Log, part: Space) -> Array:
     """Return the points that reached the target, (m, d), moved to the fixed coordinates of a part of the space."""
     rows = [log.row(number) for number in log.reached if log[number].feasible]
     points = np.array(rows).reshape(len(rows), part.dim)

@@ -1,8 +1,9 @@
 """`Optimizer`: ask for a point, tell its value. The only public object that changes.
 
-A suggestion is a function of the seed, the outcomes and the pending trials, and of nothing else. Hence the prior in use
-depends only on the number of values, values enter the posterior in the order in which they were told, and each
-suggestion seeds its random numbers with (seed, number told, number pending or failed).
+A suggestion is a function of the seed, the outcomes and the pending trials, and of nothing else. Three rules see to it.
+The number of values decides from how many of the first ones the prior is learned. Values enter the posterior in the
+order in which they were told. Each suggestion seeds its random numbers with (seed, number told, number pending or
+failed).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments, check_single_objective
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
-from gpmi.optimizer.curves import HARDLY, checked_step, is_next_step, may_stop, rivals_of
+from gpmi.optimizer.curves import HARDLY, checked_step, is_next_step, may_stop, points_at_target
 from gpmi.optimizer.levels import from_level_design
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.observations import given_observations
@@ -257,9 +258,9 @@ class Optimizer(Printable):
         x may also be a pending trial or its number: use it if two pending trials are at the same point. A bare point
         means the one asked first.
 
-        y = f(x) + noise of variance s / repeats + noise_var, where s is the noise variance of a single evaluation,
-        given or learned. So y is the mean of `repeats` evaluations, and `noise_var` is the square of an error bar that
-        comes on top of the common noise. If the error bars are the whole noise, give the optimizer noise_var=0.
+        y is the mean of `repeats` evaluations. Its noise has the variance s / repeats + noise_var: s is that of a
+        single evaluation, which the optimizer was given or learns, and `noise_var` here is the square of an error bar
+        that comes on top. If error bars are the whole noise, s is 0: Optimizer(..., noise_var=0).
 
         `constraints` are measured with y: the point is feasible if all of them are <= 0. Each is modelled by its own
         Gaussian process with a learned prior, and a policy's expected gain is multiplied by the probability that all
@@ -303,7 +304,7 @@ class Optimizer(Printable):
     def _reason_to_stop(self, trial: Trial) -> str | None:
         if not may_stop(trial, self._log, self.space):
             return None
-        rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
+        rivals = points_at_target(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
             chance = self._strategy.chance_to_matter(self._log, trial, rivals)
         return None if chance >= HARDLY else f"will hardly win: probability {percent(chance)}"
@@ -349,9 +350,9 @@ class Optimizer(Printable):
 
         An observation is (x, y), (x, y, noise_var) or a Trial with its own noise_var, repeats and constraints; trials
         without a value are skipped. A Result stands for its trials. A value at a pending point is told to its trial, as
-        by `tell`. The argument noise_var is added to that of each observation: the variance of the earlier run's
-        possible error. If one is refused, nothing is told. In a run with goals, y is a dict of outputs, and noise_var
-        may be one as well. The y of a run without goals stands for a single objective.
+        by `tell`. The argument noise_var is added to that of each observation: how far the earlier run may be off, as
+        a variance. If an observation is refused, none is told. In a run with goals, y is a dict of outputs, and
+        noise_var may be a dict, too; with a single objective, y may also be its number, as from a run without goals.
         """
         with self._log.lock:
             checked = given_observations(observations, noise_var, self._log, self.space)

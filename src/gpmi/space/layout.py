@@ -31,7 +31,7 @@ class Layout:
 
     @cached_property
     def encodings(self) -> tuple[Encoding, ...]:
-        """The encoding of each parameter: the parameter itself, or an arc for a number under a condition."""
+        """The encoding of each parameter: the parameter itself; an arc under a condition, a circle for an angle."""
         return tuple(map(encoding_of, self.parameters))
 
     @cached_property
@@ -145,7 +145,7 @@ class Layout:
     def _encode_one(
         self, j: int, name: str, values: Mapping[str, Any], coordinates: Mapping[int, tuple[float, ...]]
     ) -> tuple[float, ...]:
-        """Return the coordinates of one parameter. `found` has those of the parameters that it depends on."""
+        """Return the coordinates of one parameter. `coordinates` has those of its parents."""
         assert self.names is not None
         active = all(
             self.names[c.parent] in values

@@ -45,7 +45,8 @@ class Fact:
 
 
 Answer = Literal["yes", "not yet", "cannot tell"]
-# What decided, with the answer, in the order in which it is asked. What is asked later cannot overrule it.
+# The questions behind "can I stop?", each with the answer if it decides. They are asked in this order, and the first
+# that decides is the last that is asked.
 CLAUSES: dict[str, Answer] = {
     "unknown": "cannot tell",  # the values have shown no effect, or there is no model
     "early": "not yet",  # there are too few values
@@ -139,7 +140,7 @@ class Facts:
 
 
 def unsaid(text: str, why: str) -> Facts:
-    """Return that nothing is said, in a sentence for people, and why."""
+    """Return the facts of a run of which nothing can be said: a sentence for people, and the reason."""
     return Facts(Decision("unknown", why, text, why), (), (), ())
 
 
@@ -190,7 +191,7 @@ class RunLedger(ABC):
     @property
     @abstractmethod
     def lacking(self) -> int:
-        """How many more values it takes to answer; 0 if not their number is what is wrong."""
+        """How many more values it takes to answer; 0 if there are enough, and something else is wrong."""
 
     @property
     def front(self) -> tuple[Trial, ...]:
@@ -261,7 +262,7 @@ class RunLedger(ABC):
     @property
     @abstractmethod
     def gain_unit(self) -> float:
-        """What a gain of 1 is to a user who states one: 1 in units of y, or the hypervolume so far."""
+        """The size of a gain that a user states as 1: 1 in units of y, or with several objectives the hypervolume."""
 
     @property
     def draws_are_cheap(self) -> bool:
@@ -328,7 +329,7 @@ class RunLedger(ABC):
         return facts_of(self, unit)
 
     def answer(self) -> list[Line]:
-        """Return whether to stop and the three numbers behind the answer, as lines; before `needed` values, why not.
+        """Return whether to stop and the numbers behind the answer, as lines. While there are too few values, say so.
 
         What more evaluations would gain does not say how good the recommended point is: the line "missing" does.
         """

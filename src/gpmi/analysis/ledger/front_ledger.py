@@ -425,7 +425,7 @@ class FrontLedger(RunLedger):
 
     @property
     def gain_unit(self) -> float:
-        """What a gain of 1 is to a user who states one: the hypervolume so far."""
+        """The size of a gain that a user states as 1: the hypervolume so far."""
         return self.hypervolume
 
     def stagnates(self, evaluations: int) -> bool:

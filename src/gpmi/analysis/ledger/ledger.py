@@ -441,7 +441,7 @@ class Ledger(RunLedger):
 
     @property
     def gain_unit(self) -> float:
-        """What a gain of 1 is to a user who states one: 1 in units of y."""
+        """The size of a gain that a user states as 1: 1 in units of y."""
         return 1.0
 
     @property
