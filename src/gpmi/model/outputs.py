@@ -76,7 +76,7 @@ class OutputModels:
         """
         numbers, observed = log.observed_output(name)
         first, last = log.output_told_before_asking(name), self._last.get(name)
-        if last is None or last.first != first or not _begins_with(observed, last.observed):
+        if last is None or last.first != first or not begins_with(observed, last.observed):
             last = _Cached(self._setting(name), first)
         oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
         model = Model.after(last.setting.with_preloaded(first), oriented, last.model)
@@ -90,7 +90,7 @@ class OutputModels:
         """
         numbers, observed = log.observed_output(name)
         first, last, n = log.output_told_before_asking(name), self._last.get(name), len(numbers)
-        if last is None or last.first != first or not _begins_with(observed.first(n - 1), last.observed):
+        if last is None or last.first != first or not begins_with(observed.first(n - 1), last.observed):
             last = _Cached(self._setting(name), first)
         oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
         before = Model.after(last.setting.with_preloaded(first), oriented.first(n - 1), last.model)
@@ -121,7 +121,7 @@ class _Cached:
     model: Model | None = None
 
 
-def _begins_with(observed: Observations, earlier: Observations) -> bool:
+def begins_with(observed: Observations, earlier: Observations) -> bool:
     """Whether the observations are the earlier ones and possibly more. O(n)."""
     n = len(earlier)
     if n > len(observed):

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from gpmi._support.types import Array, Event, Point
+from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
-from gpmi.model.outputs import OutputModel
+from gpmi.model.outputs import OutputModel, begins_with
 from gpmi.optimizer.duplicates import is_near
 from gpmi.optimizer.exclusions import around_rejected
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.space import FidelityColumn, Space
 from gpmi.trials import Log, Outcome, Trial
-from gpmi.trials.target import at_target, without_last
+from gpmi.trials.target import without_last
 
 # FIRST was compared with 2 on the development seeds of docs/benchmarks/fidelities.md. The others are our choice, not
 # tuned.
@@ -56,31 +56,31 @@ def trust(log: Log) -> float:
 
 
 class RivalModel:
-    """A model with another prior beside that of the run, kept from one query to the next.
-
-    Where a fidelity has levels it is the model of the values at the target alone; where options have descriptors, the
-    model that knows them by name alone.
-    """
+    """The model of a rival (`rivals.py`): another prior, and a part of the log, kept from one query to the next."""
 
     def __init__(self, setting: ModelSetting, orientation: Orientation) -> None:
         self._setting, self._orientation = setting, orientation
+        self._observed = Observations.of(np.empty((0, 0)), np.empty(0))  # the longest behind what was learned
         self._last: Model | None = None
 
     def after(self, part: Log) -> Model:
-        """Return the model after all values of a log: that of the run, or its part at the target."""
+        """Return the model after all values of a part of the log. Where values left the part, it is learned anew."""
         observed = replace(part.observed, y=self._orientation.values(part.observed.y))
+        shorter, longer = sorted((self._observed, observed), key=len)
+        if not begins_with(longer, shorter):
+            self._setting, self._last, longer = self._setting.cleared(), None, observed
+        self._observed = longer
         self._last = Model.after(self._setting, observed, self._last).with_outcomes(part.outcomes)
         return self._last
 
-    def gain(self, joint: Model, trial: Trial, log: Log) -> float | None:
-        """Return log p(y) of the last value by a model of all levels minus that by this one, both before it.
+    def gain(self, joint: Model, trial: Trial, part: Log) -> float | None:
+        """Return log p(y) of the last value by the model of the run minus that by this one, both before it.
 
-        None below the target, and for the first values there, from which nothing can be learned.
+        None for a value that this one does not know, and for its first values, from which nothing can be learned.
         """
-        part = at_target(log)
         if trial.number not in part.told or len(part.told) <= 2 or trial.y is None:
             return None
-        row, y = log.row(trial.number), self._orientation.value(trial.y)
+        row, y = part.row(trial.number), self._orientation.value(trial.y)
         try:
             alone = self.after(without_last(part))
         except Exception:  # the value is recorded even if a model fails; the next `ask` raises the error

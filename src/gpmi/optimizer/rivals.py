@@ -2,8 +2,9 @@
 
 A rival has a prior, the part of the log that it knows, and a rule that says when it leads: by how well it predicted, or
 by turns where predictions are a poor judge. The model of the run has all values and everything that is known of the
-space. To add a rival, write a subclass here and name it in `rivals_of`. What competes within one fit (an earlier study,
-a transformation of y) is decided by the evidence of that fit, in `model/fitting`.
+space. To add a rival, write a subclass here and name it in `rivals_of`; `trials/target.py` has parts of a log, which
+may lose values as well as gain them. What competes within one fit (an earlier study, a transformation of y) is decided
+by the evidence of that fit, in `model/fitting`.
 """
 
 from __future__ import annotations

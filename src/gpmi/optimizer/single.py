@@ -146,7 +146,7 @@ class SingleScore(Strategy):
             fields["mu"] = self._orientation.value(median)
         fields["surprise"] = self._orientation.value(surprise)
         for rival, rival_model in zip(self._rivals, self._rival_models, strict=True):
-            if rival.is_judged and (gain := rival_model.gain(before, trial, log)) is not None:
+            if rival.is_judged and (gain := rival_model.gain(before, trial, rival.part(log))) is not None:
                 fields["trust"] = gain
         fields["information"] = information_of(var, float(model.posterior.noise[-1]))
         return fields

@@ -1,7 +1,8 @@
-"""The part of a log at the target of its fidelity."""
+"""Parts of a log: at the target of its fidelity, or with some of its trials."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from copy import copy
 from typing import Any
 
@@ -11,15 +12,16 @@ from gpmi.trials.log import Log
 
 def at_target(log: Log) -> Log:
     """Return the same log with the trials at the target alone. O(n)."""
-    return _with_trials(log, set(log.exactness.reached([*log._rows], log._rows)))
+    return with_trials(log, set(log.exactness.reached([*log._rows], log._rows)))
 
 
 def without_last(log: Log) -> Log:
     """Return the same log without the trial whose value was told last. O(n)."""
-    return _with_trials(log, log._trials.keys() - {log.told[-1]})
+    return with_trials(log, log._trials.keys() - {log.told[-1]})
 
 
-def _with_trials(log: Log, numbers: set[int]) -> Log:
+def with_trials(log: Log, numbers: Collection[int]) -> Log:
+    """Return the same log with the trials of these numbers alone. O(n)."""
     part = copy(log)
     part._trials = {number: trial for number, trial in log._trials.items() if number in numbers}
     part._derive()
