@@ -143,7 +143,7 @@ def test_a_report_has_the_options_as_a_table(run: gpmi.Optimizer) -> None:
     table = html.unescape(section(run, "options"))
     first, *_ = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2])
     best = next(option for option in run.options if option.option == "b")
-    cells = ["b", best.believed, percent(best.chance or 0.0), "11"]
+    cells = ["b", percent(best.chance or 0.0), best.believed, "11"]
     assert re.sub("<[^>]*>", "|", first).replace("||", "|").split("|")[1:5] == cells
     assert re.search(r"x 0\.[45]\d*, z ", first)
 

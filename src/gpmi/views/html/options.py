@@ -1,4 +1,4 @@
-"""The options of each choice as a table: values so far, the best believed with its setting, the chance of the best."""
+"""The options of each choice as a table: the chance to hold the best, the best believed with its setting, values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def options(run: RunView) -> Markup | None:
             choices.setdefault((option.output, option.parameter), []).append(option)
     if not choices:
         return None
-    lead = "Each option is judged at its own best setting of the other parameters."
+    lead = "Each option is judged at its own best setting of the other parameters. "
+    lead += "The chance is that the best of all has this option."
     tables = (_table(run, *names, judged) for names, judged in choices.items())
     return joined(tag("p", lead, class_="muted"), *(part for parts in tables for part in parts))
 
@@ -36,14 +37,14 @@ def _table(run: RunView, output: str, parameter: str, judged: Sequence[OptionSum
     for option in ranked[:SHOWN]:
         row = [
             tag("th", shortened(str(option.option), NAME), scope="row"),
-            tag("td", option.believed, data_v=exact(option.best)),
             tag("td", "" if option.chance is None else percent(option.chance), data_v=exact(option.chance)),
+            tag("td", option.believed, data_v=exact(option.best)),
             cell(option.values),
         ]
         rows.append([*row, tag("td", _setting(run, option, units), class_="words")] if others else row)
     if output:
         yield tag("p", tag("strong", shortened(output, NAME)))
-    head = [name, "best believed", "chance of the best", "values", "at"]
+    head = [name, "chance", "best believed", "values", "at"]
     yield simple_table(f"Options of {name}{of}", head if others else head[:-1], rows)
     if len(ranked) > SHOWN:
         yield tag("p", f"{len(ranked) - SHOWN} further options are less likely.", class_="muted")
