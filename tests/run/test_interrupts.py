@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from waiting import FOR_EVER
 
-import gpmi
 from gpmi import GPMI, Event, Optimizer, Result, kernels, maximize, minimize
 from gpmi._support import sobol
 from gpmi._support.interrupts import Interrupts, defer_interrupts, uninterrupted
 from gpmi.run import loop
 from gpmi.run.stopping import Budget, Rule, Stop
+from gpmi.space import copied
 
 GRID = np.linspace(0.0, 1.0, 21)[:, None]
 PRIOR: dict[str, Any] = {"policy": GPMI(), "kernel": kernels.RBF(0.3), "noise_var": 1e-4}
@@ -161,15 +161,14 @@ def test_a_key_while_a_point_is_chosen(monkeypatch: pytest.MonkeyPatch, times: i
 
 def test_a_key_while_the_result_is_made_leaves_out_what_the_model_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Optimizer, "recommend", lambda self: (key(), time.sleep(60.0)))
-    copy = gpmi.space.space.Space.copy
     f = Recorded()
 
-    def pressed(self: Any, point: Any) -> Any:  # the second result is made, without a model: nothing interrupts that
+    def pressed(point: Any) -> Any:  # the second result is made, without a model: nothing interrupts that
         if len(f.returned) == 5:
             key()
-        return copy(self, point)
+        return copied(point)
 
-    monkeypatch.setattr(gpmi.space.space.Space, "copy", pressed)
+    monkeypatch.setattr("gpmi.run.result.copied", pressed)
     r = maximize(f, GRID, budget=5, seed=0, **PRIOR)
     assert (r.reason, values(r)) == ("budget", f.returned) and len(f.returned) == 5
     assert (r.y, r.recommended, r.posterior, r.ledger) == (max(f.returned), None, None, None)

@@ -26,7 +26,7 @@ from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised
 from gpmi.policies.policy import checked_policy
 from gpmi.space import Space
 from gpmi.trials.goals import Goals
-from gpmi.trials.named_goals import NamedGoals
+from gpmi.trials.named_goals import given_goals
 from gpmi.trials.output_bounds import checked_bounds
 from gpmi.trials.units import Units, checked_units
 from gpmi.trials.value_bounds import OPEN, ValueBounds
@@ -187,7 +187,7 @@ def goals_of(goals: Any, goal: str, space: Space) -> Goals:
     checks.checked_goal(goal)
     if goals is None:
         return ValueGoal.to(goal)
-    outputs = NamedGoals.of(goals)
+    outputs = given_goals(goals)
     if goal != "max":
         raise ValueError(f"goal is {goal!r}, but goals names the outputs; leave out goal, and say it in goals")
     for name in space.names or ():

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.types import Array, Point
+from gpmi._support.types import Point
 from gpmi.optimizer.curves import is_next_step
 from gpmi.space import frozen
 from gpmi.storage.annotations import Annotation
@@ -531,10 +531,6 @@ class StudyLog(SharedLog):
                 self.budget = budget
 
         self._write(act)
-
-    def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
-        """Refuse the trials of another run: a study has its own."""
-        raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
 
     def _number_of(self, trial: Trial | int) -> int:
         """Return the number of a trial, which may be forgotten or unknown to this process so far."""

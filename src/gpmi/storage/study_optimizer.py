@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from gpmi.optimizer.strategy import Comparison
 from gpmi.search.subspaces import Subspace
 from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
-from gpmi.trials import Outcome, Trial
+from gpmi.trials import Outcome, Printable, Trial
 
 # With more values, a process that has made no suggestion yet skips the surprise of a value rather than fit a prior just
 # for it. A fit on 256 values takes about a tenth of a second, while others wait for the lock.
@@ -33,6 +33,10 @@ class StudyOptimizer(Optimizer):
     def refresh(self) -> None:
         """Replay the entries of other processes."""
         self.log.refresh(self._settle)
+
+    def replay(self, trials: Iterable[Trial] | Printable) -> Optimizer:
+        """Refuse the trials of another run: a study has its own."""
+        raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
 
     def set_budget(self, budget: int) -> None:
         """Set the total budget, unless it is that already."""

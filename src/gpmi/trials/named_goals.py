@@ -185,6 +185,8 @@ class NamedGoals(Goals):
 
 def given_goals(given: Any) -> Goals:
     """Return the goals that a caller gives; None stands for one number whose direction does not matter."""
+    if isinstance(given, Goals):
+        return given
     return MAXIMISE if given is None else NamedGoals.of(given)
 
 
