@@ -123,6 +123,14 @@ def curve(p: Any) -> float:
     return bumps([p["x"], p["z"]]) - 1.0 / p["epoch"]
 
 
+def headed(p: Any) -> float:
+    """A hill across the end of the circle."""
+    return (
+        float(np.cos(np.radians(p["course"] - 352.0)) + np.cos(np.radians(15.0 * p["dial"] - 5.0)))
+        - (p["x"] - 0.3) ** 2
+    )
+
+
 def two(x: Any) -> dict[str, float]:
     """Two hills, at different places."""
     x = np.asarray(x, dtype=float)
@@ -171,6 +179,7 @@ LEVELS = {"x": (0.0, 1.0), "z": (0.0, 1.0), "mesh": gpmi.Fidelity({"coarse": 1, 
 SOLVENTS = {"THF": [7.5, 66], "DMF": [36.7, 153], "DMSO": [46.7, 189], "EtOH": [24.5, 78], "toluene": [2.4, 111]}
 DESCRIBED = {"solvent": gpmi.Choice(list(SOLVENTS), features=SOLVENTS), "temperature": (20.0, 60.0)}
 BLEND = dict.fromkeys("abcd", (0.0, 1.0))
+CIRCLES = {"course": gpmi.Angle(360), "dial": gpmi.Angle(24, step=0.5), "x": (0.0, 1.0)}
 DIAL = {"x": Real(0.0, 1.0, step=0.05), "z": Real(0.0, 2.0, step=0.25)}
 STEPS = {"x": (0.0, 1.0), "epoch": gpmi.Fidelity(1, 16), "z": (0.0, 1.0)}
 GOALS_OF_LEVELS = {"goals": {"yield": "max", "cost": "min"}}
@@ -325,6 +334,8 @@ def runs_with_more() -> Iterator[Recipe]:
         summed = {**options, "constraints": "x + z <= 1.5"}
         yield Recipe(f"steps with a sum, {goal}", lambda p: bumps([p["x"], p["z"] / 2]), DIAL, options=summed)
         yield Recipe(f"steps in batches, {goal}", lambda p: bumps([p["x"], p["z"] / 2]), DIAL, batch=3, options=options)
+        yield Recipe(f"angles, {goal}", headed, CIRCLES, options=options)
+        yield Recipe(f"angles, earn, {goal}", headed, CIRCLES, steps=14, options={**options, "aim": "earn"})
         yield Recipe(f"measured limit, {goal}", inside, UNIT_2, options=options)
         yield Recipe(f"measured limit, earn, {goal}", inside, UNIT_2, options={**options, "aim": "earn"})
         yield Recipe(f"measured limit on rows, {goal}", inside, ROWS, options=options)
