@@ -107,6 +107,16 @@ def test_each_objective_has_its_own_best_setting() -> None:
     assert up is not None and down is not None and up["x"] > 0.9 and down["x"] < 0.1
 
 
+def test_an_objective_with_a_target_has_no_best_option() -> None:
+    opt = gpmi.Optimizer(
+        {"x": (0.0, 1.0), "o": ["a", "b"]}, goals={"up": "max", "size": gpmi.Match(0.5, within=0.1)}, seed=0
+    )
+    for x in np.linspace(0.0, 1.0, 10):
+        for option in "ab":
+            opt.tell({"x": float(x), "o": option}, {"up": float(x), "size": float(x)})
+    assert {summary.output for summary in opt.options} == {"up"}
+
+
 @pytest.mark.parametrize(
     ("chance", "idle", "is_forgotten"), [(0.2, FORGOTTEN, True), (0.2, FORGOTTEN - 1, False), (0.05, 99, False)]
 )

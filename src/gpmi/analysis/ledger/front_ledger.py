@@ -406,8 +406,9 @@ class FrontLedger(RunLedger):
 
     @property
     def options(self) -> tuple[OptionSummary, ...]:
-        """What is known of each option of each choice, for each objective with a value."""
-        ledgers = {name: self.outputs[name] for name in self.goals.objectives if name in self.outputs}
+        """What is known of each option of each choice, for each objective with a value that has a best: no target."""
+        directed = [name for name, goal in self._objectives if not isinstance(goal, Match)]
+        ledgers = {name: self.outputs[name] for name in directed if name in self.outputs}
         return tuple(replace(summary, output=name) for name, each in ledgers.items() for summary in each.options)
 
     @property
