@@ -116,7 +116,7 @@ class Looking(Reinvest):
             covariance = posterior.covariance(z, regret.where[own])
             spread = np.maximum((var + posterior.noise_var)[:, None] * var_there, 1e-300)
             back += (np.minimum(covariance**2 / spread, 1.0) * regret.simple[own]).mean(axis=1) / len(some)
-            cost += (float(posterior.mu(model.recommended)[0]) - mu) / len(some)
+            cost += (float(posterior.mu(model.recommendation.row)[0]) - mu) / len(some)
         worth = self.credit * (self.queries_left(state) - 1.0) * back - np.maximum(cost, 0.0)
         best = int(worth.argmax())
         if best == 0 or worth[best] <= 0.0:

@@ -32,7 +32,7 @@ import numpy as np
 
 import gpmi
 from gpmi import kernels
-from gpmi._support.interrupts import lazy_call
+from gpmi._support.long_work import lazy_call
 from gpmi.run.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
 
 KEYS, PAIRS = 1000, 200

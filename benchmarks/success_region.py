@@ -239,7 +239,7 @@ def look(ledger: Ledger, problem: Crashing, scale: float, first: list[Any]) -> L
     (today, cost_today), (new, cost_new), (_, cost) = (over(ledger, regions) for regions in (likely, None, nothing))
     sure = ledger.calibration.verdict in ("fine", "under-confident")
     stops = [int(sure and one.probability_below(EPS * scale) >= LEVEL) for one in (today, new)]
-    row, rng = ledger.model.recommended, np.random.default_rng([ledger.n, 3])
+    row, rng = ledger.model.recommendation.row, np.random.default_rng([ledger.n, 3])
     unaware = replace(ledger.model, outcomes=None)
     gains = (
         draw_gain(unaware, ledger.belief, row, today.where, MORE, rng),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpmi._support import checks
+from gpmi._support.folders import writable_folder
 from gpmi._support.processes import available_cores
 from gpmi._support.text import install_command
 from gpmi.run.progress import progress_bar
@@ -49,7 +50,7 @@ class Plan:
             import matplotlib  # noqa: F401
         except ImportError as error:
             raise ImportError(f"the figures need matplotlib: {install_command('cli,plots')}") from error
-        checks.writable_folder("out", self.out, self.folder)
+        writable_folder("out", self.out, self.folder)
 
     @property
     def folder(self) -> Path:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 
 import gpmi
-from gpmi.search import finite_search, multistart
+from gpmi.search import drawn_point, finite_search, multistart
 from gpmi.search.finite_search import FiniteSearch
 
 ROUNDING = 1e-5  # of a point, in widths of the space; the limit of `gpmi.storage.verification`
@@ -103,7 +103,7 @@ class WatchedSearch(NamedTuple):
 def watched_searches() -> Iterator[list[WatchedSearch]]:
     """Note every search that compares scores of points."""
     searches: list[WatchedSearch] = []
-    of_points, of_rows, of_joint = multistart._best_of, finite_search.best_row, FiniteSearch.best_joint
+    of_points, of_rows, of_joint = multistart.best_of, finite_search.best_row, FiniteSearch.best_joint
 
     def watch(objective: Any, points: Any, scores: Any, result: Any, span: Any) -> None:
         if not math.isfinite(result.score) and getattr(objective.policy, "joint", False):
@@ -132,7 +132,8 @@ def watched_searches() -> Iterator[list[WatchedSearch]]:
         return result
 
     with (
-        patch.object(multistart, "_best_of", best_of_points),
+        patch.object(multistart, "best_of", best_of_points),
+        patch.object(drawn_point, "best_of", best_of_points),
         patch.object(finite_search, "best_row", best_of_rows),
         patch.object(FiniteSearch, "best_joint", best_joint),
     ):

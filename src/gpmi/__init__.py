@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpmi import kernels, stopping
-from gpmi._support.checks import missing_attribute
+from gpmi._support.name_hints import missing_attribute
 from gpmi._support.types import Event
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpmi._support.checks import missing_attribute
+from gpmi._support.name_hints import missing_attribute
 from gpmi.integrations.chem import *  # noqa: F403
 from gpmi.integrations.chem import __all__ as __all__
 

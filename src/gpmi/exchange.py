@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpmi._support.checks import missing_attribute
+from gpmi._support.name_hints import missing_attribute
 from gpmi.trials.files import from_frame, read_trials, to_frame, write_trials
 
 __all__ = ["from_frame", "read_trials", "to_frame", "write_trials"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpmi._support.checks import missing_attribute
+from gpmi._support.name_hints import missing_attribute
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Stationary, Sum
 
 __all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Stationary", "Sum"]

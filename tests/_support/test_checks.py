@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gpmi._support import checks
+from gpmi._support.folders import writable_folder
 
 
 @pytest.mark.parametrize("value", [1e-300, 0.5, np.float32(0.25), np.nextafter(1.0, 0.0)])
@@ -53,14 +54,14 @@ def test_what_is_not_points_is_refused(value: object, words: str) -> None:
 
 def test_a_writable_folder_is_made_and_left_empty(tmp_path: Path) -> None:
     folder = tmp_path / "one" / "two"
-    checks.writable_folder("out", tmp_path, folder)
+    writable_folder("out", tmp_path, folder)
     assert folder.is_dir() and not list(folder.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_refused_with_the_argument_s_name_and_value(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"^out is '.*picture.png', but '.*file.*' cannot be written to \(.*\)"):
-        checks.writable_folder("out", tmp_path / "picture.png", tmp_path / "file" / "folder")
+        writable_folder("out", tmp_path / "picture.png", tmp_path / "file" / "folder")
 
 
 def test_a_value_in_a_message_is_its_repr_cut_short() -> None:

@@ -15,7 +15,7 @@ from gpmi.analysis.ledger.gain import draw_gain, expected_improvement
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.fit import fit
-from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors, draw_priors
+from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors, draw_priors, drawn_priors
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.unknowns import DEFAULT
@@ -92,13 +92,13 @@ def test_the_surprisal_integrates_the_mean_out():
 
 def test_a_draw_of_the_prior_has_the_mean_and_the_units_of_y():
     x, y = told()
-    drawn = model_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
+    drawn = drawn_priors(model_of(x, y).setting.priors, len(y), Observations.of(x, y), IDENTITY)
     assert len(drawn) == DRAWS
     for prior in drawn:
         assert prior.mean == pytest.approx(y.mean())
         assert prior.kernel.constant == pytest.approx(y.var())
         assert 0.0 < prior.noise_var < 10.0 * y.var()
-    again = model_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
+    again = drawn_priors(model_of(x, y).setting.priors, len(y), Observations.of(x, y), IDENTITY)
     assert [prior.noise_var for prior in again] == [prior.noise_var for prior in drawn]
 
 
@@ -113,7 +113,7 @@ def test_the_draws_have_the_law_of_a_long_chain():
     for seed in range(20):
         space = Space.of(BOX)
         priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=seed)
-        short += [problem.q_of(prior) for prior in priors.draw(10, Observations.of(x, y), IDENTITY)]
+        short += [problem.q_of(prior) for prior in drawn_priors(priors, 10, Observations.of(x, y), IDENTITY)]
     spread = long.std(axis=0)
     np.testing.assert_allclose(np.mean(short, axis=0), long.mean(axis=0), atol=0.25 * spread.max())
     np.testing.assert_allclose(np.std(short, axis=0) / spread, 1.0, atol=0.25)
@@ -253,7 +253,7 @@ def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
     assert regret.interval(0.9) == (0.0, np.quantile(regret.simple, 0.9))
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 21)), -1).reshape(-1, 2)
     mixture = opt.ledger.belief.posteriors
-    at = np.concatenate([opt.model.recommended[None], grid])
+    at = np.concatenate([opt.model.recommendation.row[None], grid])
     brute = np.concatenate([posterior.sample(at, np.random.default_rng(0), 200) for posterior in mixture])
     gaps = brute.max(axis=1) - brute[:, 0]
     scale = np.quantile(gaps, 0.95)
@@ -361,7 +361,7 @@ def test_the_improvement_is_the_largest_over_the_mixture():
         opt.tell(row, value)
     ledger, rng = opt.ledger, np.random.default_rng(0)
     z = rng.random((40, 2)) * SPAN
-    row = ledger.model.recommended
+    row = ledger.model.recommendation.row
     draws = np.concatenate([posterior.sample(np.vstack([row, z]), rng, 4000) for posterior in ledger.belief.posteriors])
     gains = np.maximum(draws[:, 1:] - draws[:, :1], 0.0).mean(axis=0)
     assert expected_improvement(ledger.model, ledger.belief, z) == pytest.approx(gains.max(), rel=0.1)

@@ -119,7 +119,7 @@ def test_beyond_the_edge_of_what_worked_a_better_point_may_work():
 
 def test_if_nothing_else_works_there_is_nothing_to_gain():
     ledger = crashing(0.45).ledger
-    model, row, where = ledger.model, ledger.model.recommended, ledger.regret().where
+    model, row, where = ledger.model, ledger.model.recommendation.row, ledger.regret().where
 
     class Nothing:
         def draw(self, z, rng, size):
@@ -153,5 +153,5 @@ def test_no_rule_stops_at_an_edge_while_a_hill_beyond_it_may_work():
         beyond = (x - 0.5 * (low + high)) @ (high - low) > 0.0
         opt.fail(x) if beyond and np.linalg.norm(x - high) > 0.12 else opt.tell(x, sum(hills))
     ledger = opt.ledger
-    assert np.linalg.norm(ledger.model.recommended - high) > 0.12  # the higher hill was not found
+    assert np.linalg.norm(ledger.model.recommendation.row - high) > 0.12  # the higher hill was not found
     assert not ledger.is_below(0.05) and ledger.regret().interval().upper > 0.5

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 import gpmi.model.model
 from gpmi import GPMI, Optimizer, Posterior, Reinvest, Thompson, kernels
 from gpmi._support.types import Array, Observations
+from gpmi.gp.merging import compacted, condition_merged
 from gpmi.gp.replicates import merge
 from gpmi.model.fitting import data as prior_data
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FitData, merges
-from gpmi.model.fitting.fit import fit, fit_noise
+from gpmi.model.fitting.fit import fit
 from gpmi.model.fitting.leave_one_out import LeaveOneOut
+from gpmi.model.fitting.noise_fit import fit_noise
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.model import Model, ModelSetting, promises
@@ -48,7 +50,7 @@ def test_the_merged_posterior_is_that_of_all_values(n: int, places: int, seed: i
     values, z = repeated(n, places, seed), np.random.default_rng(1).random((5, 2))
     noise = common / values.repeats + values.noise_var
     prior = Posterior.prior(KERNEL, common, mean=0.3)
-    every, merged = prior.condition(values.x, values.y, noise), prior.condition_merged(values.x, values.y, noise)
+    every, merged = prior.condition(values.x, values.y, noise), condition_merged(prior, values.x, values.y, noise)
     assert merged.n == len(np.unique(values.x, axis=0)) and merged.count == every.count == n
     for ours, theirs in zip(merged.moments(z), every.moments(z), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)
@@ -72,19 +74,19 @@ def test_rows_that_came_one_by_one_are_merged_with_the_others(n: int, seed: int)
     noise = 0.04 / values.repeats + values.noise_var
     prior = Posterior.prior(KERNEL, 0.04)
     every = prior.condition(values.x, values.y, noise)
-    merged = prior.condition_merged(values.x[:n], values.y[:n], noise[:n])
+    merged = condition_merged(prior, values.x[:n], values.y[:n], noise[:n])
     for s in range(n, n + 10):
         merged = merged.condition(values.x[s], values.y[s], noise[s])
         if s % 4 == 0:
-            merged = merged.compacted()
-    for posterior in (merged, merged.compacted()):
+            merged = compacted(merged)
+    for posterior in (merged, compacted(merged)):
         assert posterior.count == n + 10
         np.testing.assert_allclose(posterior(z), every(z), rtol=1e-8, atol=1e-8)
         assert posterior.log_evidence == pytest.approx(every.log_evidence, rel=1e-8)
         assert posterior.information == pytest.approx(every.information, rel=1e-8)
         np.testing.assert_allclose(posterior.predictive_var, every.predictive_var, rtol=1e-8, atol=1e-10)
         np.testing.assert_array_equal(posterior.noise_of_observed, noise)
-    assert merged.compacted().n == len(np.unique(values.x, axis=0))
+    assert compacted(merged).n == len(np.unique(values.x, axis=0))
 
 
 def test_the_noise_of_each_row_is_that_of_a_direct_solve() -> None:
@@ -114,7 +116,7 @@ def test_exact_values_count_alone_and_are_averaged() -> None:
     np.testing.assert_array_equal(rows.noise, [0.0, 2.0])
     same = merge(x[:3], np.full(3, 0.1), np.array([0.3, 0.2, 0.7]))
     assert same.y[0] == 0.1
-    posterior = Posterior.prior(kernels.RBF(0.3), 0.0).condition_merged(x, np.array([1.0, 1.0, 1.0, 2.0]))
+    posterior = condition_merged(Posterior.prior(kernels.RBF(0.3), 0.0), x, np.array([1.0, 1.0, 1.0, 2.0]))
     assert posterior.nugget == 0.0 and np.all(np.isfinite(posterior.ahead.surprise))
     np.testing.assert_allclose(posterior.predictive_var[1:3], 0.0)
 
@@ -123,12 +125,12 @@ def test_what_cannot_be_merged_or_is_no_variance_is_refused() -> None:
     prior = Posterior.prior(KERNEL, 0.1)
     one = prior.condition(np.zeros((1, 2)), np.zeros(1))
     with pytest.raises(ValueError, match="only a prior takes merged ones"):
-        one.condition_merged(np.zeros((1, 2)), np.zeros(1))
+        condition_merged(one, np.zeros((1, 2)), np.zeros(1))
     for bad in (-1.0, np.nan, [0.1, 0.2], np.inf):
         with pytest.raises(ValueError, match="noise_var is"):
             prior.condition(np.zeros((1, 2)), np.zeros(1), bad)
     with pytest.raises(ValueError, match="lies between 0 and n = 3"):
-        prior.condition_merged(np.zeros((3, 2)), np.zeros(3)).gamma_hat(4)
+        condition_merged(prior, np.zeros((3, 2)), np.zeros(3)).gamma_hat(4)
 
 
 # The fit

@@ -15,8 +15,10 @@ from gpmi._support.types import Observations
 from gpmi.model.fitting import descent, schedule, slice_sampling
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
-from gpmi.model.fitting.fit import EARLIER_STAYS, SAMPLES, fit, fit_noise, noise_density
+from gpmi.model.fitting.fit import SAMPLES, fit
 from gpmi.model.fitting.leave_one_out import LeaveOneOut
+from gpmi.model.fitting.many_rows import EARLIER_STAYS
+from gpmi.model.fitting.noise_fit import fit_noise, noise_density
 from gpmi.model.fitting.unknowns import DEFAULT
 
 

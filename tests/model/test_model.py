@@ -48,7 +48,7 @@ def test_a_model_made_at_once_equals_one_extended_value_by_value(arguments: dict
     z = np.random.default_rng(1).random((7, 2))
     for ours, theirs in zip(model.mixture, at_once.mixture, strict=True):
         np.testing.assert_array_equal(ours(z), theirs(z))
-    np.testing.assert_array_equal(model.recommended, at_once.recommended)
+    np.testing.assert_array_equal(model.recommendation.row, at_once.recommendation.row)
 
 
 def test_extending_keeps_the_prior_and_learning_changes_it() -> None:

@@ -232,7 +232,7 @@ def test_the_point_with_the_best_mean_is_as_safe_as_other_queries() -> None:
         opt.tell(x, float(x[0]), constraints=[x[0] - 0.6 + 0.1 * np.sin(9.0 * x[1])])
     opt.ask(4)
     assert opt.model is not None and opt.model.chance is not None
-    best = opt.model.best_in(opt.space)
+    best = opt.model.recommendation.best_mean_in(opt.space)
     assert opt.model.chance.log(best[None])[0] < np.log(0.75)
     assert all(trial.phi != 0.0 for trial in opt.pending)
 
@@ -243,7 +243,7 @@ def test_where_coordinates_are_given_the_best_mean_is_compared_with_points_that_
         opt.tell(x := opt.ask(fixed={1: 0.25}), bumps(x))
     batch, model = opt.ask(4, fixed={1: 0.75}), opt.model
     assert model is not None  # nothing was told with 0.75, so the point with the best mean is asked
-    best = model.best_in(opt.space.with_fixed({1: 0.75}))
+    best = model.recommendation.best_mean_in(opt.space.with_fixed({1: 0.75}))
     assert sum(trial.phi == 0.0 for trial in opt.pending) == 1
     assert min(np.abs(best - x).max() for x in batch) == 0.0
 

@@ -16,6 +16,7 @@ from gpmi import AtLeast, Match, Max, Min, Optimizer, kernels
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import bounded_improvement
 from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.trials.given_bounds import given_bounds
 from gpmi.trials.value_bounds import ValueBounds
 from gpmi.views.reading import view_of
 
@@ -109,7 +110,7 @@ def test_what_is_left_is_at_most_the_distance_to_the_bound_where_values_are_exac
     assert opt.best is not None and opt.best.y is not None
     left = opt.ledger.regret()
     assert left.simple.max() <= 97.5 - 0.99 * opt.best.y
-    at = float(opt.ledger.model.posterior.mu(opt.ledger.model.recommended)[0])
+    at = float(opt.ledger.model.posterior.mu(opt.ledger.model.recommendation.row)[0])
     assert left.interval()[1] <= max(97.5 - at, 0.0) + 1.0
     assert left.interval()[1] <= free.ledger.regret().interval()[1] + SLACK
 
@@ -159,7 +160,7 @@ def test_no_statement_about_a_front_leaves_the_bounds(seed: int, n: int) -> None
     ledger = opt.ledger
     assert isinstance(ledger, FrontLedger) and ledger.reference is not None
     for name, value in ledger.reference.items():
-        assert_within(ValueBounds.of(name, OUTPUT_BOUNDS[name]), value)
+        assert_within(given_bounds(name, OUTPUT_BOUNDS[name]), value)
     bands = ledger.front_bands()
     assert bands is not None
     for drawn in (bands.low, bands.median, bands.high):
@@ -171,11 +172,11 @@ def test_no_statement_about_a_front_leaves_the_bounds(seed: int, n: int) -> None
     rows = np.random.default_rng(0).random((20, 2))
     chosen = opt.choose(cost="min", where={"yield": ">= 50"})
     for name, output in opt.models.items():
-        bounds = ValueBounds.of(name, OUTPUT_BOUNDS[name])
+        bounds = given_bounds(name, OUTPUT_BOUNDS[name])
         for one in (*output.predict(rows), chosen.outputs[name]):
             assert_within(bounds, [one.mean - one.sd, one.mean, one.mean + one.sd])
     for view in view_of(opt).each_output:
-        assert_within(ValueBounds.of("y", OUTPUT_BOUNDS[view.value_name]), view.bounds(rows, 3.0))
+        assert_within(given_bounds("y", OUTPUT_BOUNDS[view.value_name]), view.bounds(rows, 3.0))
 
 
 def test_a_front_without_bounds_may_leave_them() -> None:

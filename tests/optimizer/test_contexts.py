@@ -415,7 +415,7 @@ def test_earn_counts_a_gain_as_often_as_it_serves_under_other_coordinates() -> N
     assert 0.05 < alike < 0.5
     assert share_of_gain(model, part, earn._log) == pytest.approx(alike, rel=1e-9)
     x, other = earn.ask(fixed={1: 1.0}), find.ask(fixed={1: 1.0})
-    best = float(model.posterior.mu(model.best_in(part)[None])[0])
+    best = float(model.posterior.mu(model.recommendation.best_mean_in(part)[None])[0])
     for opt, share in ((earn, alike), (find, 1.0)):  # with aim="find" what is learned counts, whatever it serves
         point = (x if opt is earn else other)[None]
         mu, var = model.posterior(point)

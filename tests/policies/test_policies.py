@@ -29,7 +29,7 @@ from gpmi import (
 )
 from gpmi.optimizer import selection, suggestion
 from gpmi.policies import Find, Guarded, Mean, PointSearch, Selected
-from gpmi.policies.normal import log_h
+from gpmi.policies.expected_gain import log_h
 from gpmi.policies.promises import Promises
 
 STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)

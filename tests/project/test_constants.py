@@ -37,7 +37,8 @@ from gpmi.gp.tracking import Tracked, chunks, first_best
 from gpmi.model.fitting.classifier_prior import fit_classifier
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.descent import DescentPoint
-from gpmi.model.fitting.fit import fit, fit_noise
+from gpmi.model.fitting.fit import fit
+from gpmi.model.fitting.noise_fit import fit_noise
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.unknowns import DEFAULT
@@ -55,7 +56,8 @@ from gpmi.policies.guard import Account
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
 from gpmi.search.climb import climb
-from gpmi.search.multistart import best_point, drawn_point
+from gpmi.search.drawn_point import drawn_point
+from gpmi.search.multistart import best_point
 from gpmi.search.neighbours import best_observed
 from gpmi.search.objective import Objective
 from gpmi.search.screen import farthest, screen_of
@@ -611,7 +613,7 @@ def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
     return np.array(rows)
 
 
-@guards("gpmi.search.multistart.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.drawn_point.WIDTHS", (), (3e-2,))
 @guards("gpmi.search.neighbours.NEIGHBOURS", 1, 6)
 def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
     rng = np.random.default_rng(0)
@@ -726,7 +728,7 @@ def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_mo
     assert [event.kind for event in fit_noise(x, y, kernel).events] == ["subset"]
 
 
-@guards("gpmi.model.fitting.fit._JUDGE_POINTS", 100, 256)
+@guards("gpmi.model.fitting.many_rows.JUDGE_POINTS", 100, 256)
 def test_a_fit_on_some_of_the_values_does_not_forget_what_the_others_settled() -> None:
     """Of 512 values 64 are spread over the box; of the 256 that a fit looks at, 32."""
     lost = []

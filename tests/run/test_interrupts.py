@@ -20,7 +20,8 @@ from waiting import FOR_EVER
 
 from gpmi import GPMI, Event, Optimizer, Result, kernels, maximize, minimize
 from gpmi._support import sobol
-from gpmi._support.interrupts import Interrupts, defer_interrupts, uninterrupted
+from gpmi._support.interrupts import Interrupts, uninterrupted
+from gpmi._support.long_work import defer_interrupts
 from gpmi.run import loop
 from gpmi.run.stopping import Budget, Rule, Stop
 from gpmi.space import copied

@@ -13,7 +13,7 @@ import pytest
 import gpmi
 import gpmi.run.study
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
-from gpmi._support.checks import ELSEWHERE, FOREIGN_NAMES
+from gpmi._support.name_hints import ELSEWHERE, FOREIGN_NAMES
 from gpmi.run.options import OptimizerOptions, RunOptions, RunSettings
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]

@@ -15,9 +15,10 @@ from scipy.optimize import minimize
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
 from gpmi.policies import Policy
 from gpmi.search import multistart
-from gpmi.search.barriers import Barriers
+from gpmi.search.barriers import Barriers, are_among
 from gpmi.search.coordinate_ascent import _some_levels, best_levels
-from gpmi.search.multistart import are_among, best_point, drawn_point
+from gpmi.search.drawn_point import drawn_point
+from gpmi.search.multistart import best_point
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.space import Parameters
 

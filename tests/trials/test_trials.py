@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpmi import Optimizer
 from gpmi.trials import Log, Outcome
+from gpmi.trials.corrections import correct
 from gpmi.trials.replay import take_over
 
 X, ROW = np.array([0.5]), np.array([0.5])
@@ -99,7 +100,7 @@ def test_what_the_log_counts_is_what_its_trials_say(
                 case "tell" | "fail" | "reject":
                     log.settle(number, {"tell": VALUE, "fail": FAILURE, "reject": REJECTION}[word])
                 case "correct":
-                    log.correct(number, Outcome.value(2.0))
+                    correct(log, number, Outcome.value(2.0))
                 case _:
                     getattr(log, word)(number)
         origins = [trial.origin for trial in log.trials]

@@ -386,7 +386,7 @@ def test_what_is_believed_at_the_recommended_point_comes_from_the_belief(goal, b
         opt.tell([x], y if goal == "max" else -y)
     ledger, view, rng = opt.ledger, view_of(opt), np.random.default_rng(0)
     assert ledger.model.warp.bends == bent and len(ledger.belief.posteriors) == 16
-    moments = [one(ledger.model.recommended[None]) for one in ledger.belief.posteriors]
+    moments = [one(ledger.model.recommendation.row[None]) for one in ledger.belief.posteriors]
     drawn = np.concatenate([mu + np.sqrt(var) * rng.standard_normal(20_000) for mu, var in moments])
     low, middle, high = np.quantile(ledger.orientation.values(ledger.model.to_units_of_y(drawn)), [0.1587, 0.5, 0.8413])
     assert view.believed == pytest.approx((low, middle, high), abs=0.05 * (high - low))

@@ -160,7 +160,7 @@ def _importances(ledger: Ledger) -> Importances:
     lines, few = _lines(len(axes), ledger.n, len(posteriors), space)
     measure = _measure(space, axes, lines, seed)
     rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion draws from it
-    start, size, count = ledger.model.recommended, -(-DRAWS // len(posteriors)), _FEATURES // len(posteriors)
+    start, size, count = ledger.model.recommendation.row, -(-DRAWS // len(posteriors)), _FEATURES // len(posteriors)
     drawn = [_paths(posterior, measure, start, size, count, rng) for posterior in posteriors]
     each = [_one(axis, measure.along(i), few, drawn, ledger) for i, axis in enumerate(axes)]
     return Importances(tuple(each), measure.note)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpmi._support import checks, processes
+from gpmi._support import folders, processes
 from gpmi.cli.common import study_errors
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -94,7 +94,7 @@ def _picture(out: Path | None, *, wanted: bool) -> Path | None:
     from gpmi.views.figures.style import style
 
     style()  # refuses if there is no Matplotlib
-    checks.writable_folder("out", out, out.parent)
+    folders.writable_folder("out", out, out.parent)
     return out
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from gpmi._support import checks
+from gpmi._support import checks, folders
 from gpmi._support.text import install_command
 from gpmi.cli.demo_figure import NEAR, found_after, picture_of_curves, picture_of_front, story
 from gpmi.cli.demo_function import HIMMELBLAU
@@ -129,7 +129,7 @@ def check(*, budget: int, seed: int, out: Path) -> None:
         raise ValueError(f"{named}, which cannot be written to ({error.strerror}); give another file") from error
     if not out.parent.is_dir():
         raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; create it first")
-    checks.writable_folder("out", out, out.parent)
+    folders.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

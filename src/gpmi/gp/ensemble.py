@@ -15,7 +15,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.trend import with_prior_gradient
+from gpmi.gp.prior_gradient import with_prior_gradient
 
 EnsemblePullback: TypeAlias = Callable[[Array, Array], Array]
 

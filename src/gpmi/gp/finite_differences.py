@@ -7,7 +7,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import MomentPullback, Posterior
-from gpmi.gp.trend import with_prior_gradient
+from gpmi.gp.prior_gradient import with_prior_gradient
 
 
 @one_blas_thread

@@ -26,8 +26,9 @@ from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, read_only
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import NUGGET, SINGULAR, Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
-from gpmi.gp.replicates import ObservationSequence, OneStepAhead, Replicates, merge
-from gpmi.gp.trend import PriorMean, with_prior_gradient
+from gpmi.gp.prior_gradient import with_prior_gradient
+from gpmi.gp.replicates import OneStepAhead, Replicates
+from gpmi.gp.trend import PriorMean
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
@@ -110,33 +111,6 @@ class Posterior:
         """
         x, y = self._observations(x, y)
         return self._extend(x, y, checks.variances("noise_var", noise_var, len(x), self.noise_var))
-
-    @one_blas_thread
-    def condition_merged(self, x: Array, y: Array, noise_var: Array | float | None = None) -> Posterior:
-        """Return what `condition` returns, with observations at equal points merged. Only a prior can do this.
-
-        With m different points it costs O(k + m^3). mu, var and the evidence are those of `condition` up to rounding.
-        So are `gamma_hat` and `ahead`, which depend on the order of the observations: they cost O(k m^2) when first
-        read.
-        """
-        if self.n:
-            raise ValueError(f"the posterior has {self.n} observations; only a prior takes merged ones")
-        x, y = self._observations(x, y)
-        noise = checks.variances("noise_var", noise_var, len(x), self.noise_var)
-        if len(x) == 0:
-            return self
-        rows = merge(x, y, noise)
-        source = ObservationSequence(self.kernel, self.prior_mean(rows.x), rows.x, rows.place, noise)
-        replicates = Replicates(len(rows.x), y, noise, rows.log_within, source)
-        return replace(self._extend(rows.x, rows.y, rows.noise), replicates=replicates)
-
-    @one_blas_thread
-    def compacted(self) -> Posterior:
-        """Return the same posterior of f with the rows at equal points merged. O(n^3)."""
-        merged, before = merge(self.x, self.y, self.noise), self.replicates
-        within = merged.log_within + (0.0 if before is None else before.log_within)
-        replicates = Replicates(len(merged.x), self.observed, self.noise_of_observed, within, self.ahead)
-        return replace(self._start()._extend(merged.x, merged.y, merged.noise), replicates=replicates)
 
     def _observations(self, x: Array, y: Array) -> tuple[Array, Array]:
         """Return x as (k, d) and y as finite numbers (k,)."""
@@ -335,7 +309,7 @@ class Posterior:
     def ahead(self) -> OneStepAhead:
         """The prediction of each observation given those before it, in the order of the observations.
 
-        O(n) where it is read off the factor. For merged observations see `condition_merged`.
+        O(n) where it is read off the factor. For merged observations see `merging.condition_merged`.
         """
         pivot, surprise = self.factor.diagonal, self.whitened
         rows = OneStepAhead(self.y - pivot * surprise, self._var_of_rows, pivot, surprise)

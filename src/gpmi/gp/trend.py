@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.gp.kernels import Kernel
 
 STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
 MOST_CACHED = 2**17  # cached values, at most: our choice, about 20 MB
@@ -69,12 +68,3 @@ class Trend:
             below[:, j] = np.maximum(z[:, j] - step[j], self.lo[j])
             gradient[:, j] = (self(above) - self(below)) / (above[:, j] - below[:, j])
         return gradient
-
-
-def with_prior_gradient(
-    kernel: Kernel, trend: PriorMean | None, z: Array, gradient: Array, by_mu: Array, by_var: Array
-) -> Array:
-    """Add to a gradient at z (m, d) the terms of the prior mean and variance, where these are not constant."""
-    if kernel.constant_variance is None:
-        gradient = gradient + by_var[:, None] * kernel.diagonal_gradient(z)
-    return gradient if trend is None else gradient + by_mu[:, None] * trend.gradient(z)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Event, Mask, Numbers, Observations
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
+from gpmi.gp.merging import condition_merged
 from gpmi.model.fitting.classifier_prior import ClassifierPrior, fit_classifier
 from gpmi.model.fitting.data import warped
 from gpmi.model.fitting.schedule import PriorSchedule, fit_size
@@ -87,7 +88,7 @@ class Feasibility:
             prior = priors(priors.fit_size(len(observed)), observed, preloaded=preloaded)
             modelled = warped(observed, prior.warp)
             noise = None if observed.plain else prior.noise_var / modelled.repeats + modelled.noise_var
-            posterior = prior.posterior().condition_merged(modelled.x, modelled.y, noise)
+            posterior = condition_merged(prior.posterior(), modelled.x, modelled.y, noise)
             limit = float(prior.warp(np.zeros(1))[0])
             requirements.append(Requirement(posterior, limit, -1.0, 0.0))
         return requirements

@@ -15,6 +15,7 @@ from gpmi._support.text import aligned, rounded
 from gpmi._support.types import Array, Event, Mask, Observations
 from gpmi.gp.approximate.student import normal_score
 from gpmi.gp.approximate.success import SuccessProbability
+from gpmi.gp.merging import compacted, condition_merged
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.feasibility import Feasibility
@@ -23,11 +24,11 @@ from gpmi.model.fitting.fit import Prior
 from gpmi.model.fitting.schedule import BULK, PriorSchedule
 from gpmi.model.fitting.student_prior import student_sites
 from gpmi.model.fitting.warp import Warp
+from gpmi.model.recommendation import Recommendation
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import LATELY, Risk, risk_of
 from gpmi.search.objective import Objective
-from gpmi.search.recommendation import best_mean, recommended_row
 from gpmi.space import Space
 from gpmi.trials import Log
 from gpmi.trials.feasibility import Outcomes
@@ -133,8 +134,8 @@ class Model:
             return _with_student_noise(self.setting, self.prior, self.begin, observed)
         for s in range(self.n, len(observed)):
             if _needs_merging(posterior, observed, s):
-                anchor = posterior = posterior.compacted()
-                members = tuple(member.compacted() for member in members)
+                anchor = posterior = compacted(posterior)
+                members = tuple(compacted(member) for member in members)
             value = warped(observed.part(s, s + 1), self.prior.warp)
             posterior = posterior.condition(value.x[0], value.y, noise_variances(value, posterior.noise_var))
             members = tuple(
@@ -183,66 +184,15 @@ class Model:
         setting = self.setting
         return None if self.outcomes is None else setting.feasibility.chance(self.outcomes, setting.preloaded)
 
-    @cached_property
-    def proven(self) -> Mask:
-        """Which rows of the posterior are at points that succeed with p >= 1/2 and have broken no constraint."""
-        rows = self.posterior.x
-        if self.chance is None or self.outcomes is None or len(rows) == 0:
-            return np.ones(len(rows), dtype=bool)
-        return self.chance.likely(rows) & self.outcomes.feasible_at(rows)
-
-    @cached_property
-    def recommended(self) -> Array:
-        """The coordinates (d,) of the point of the space with the best posterior mean at the target, observed or not.
-
-        O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once. If all values are equal and
-        the mean is nowhere larger than at an observed point, it is that point.
-
-        If trials have failed or constraints were measured, it is a `proven` observed point: a better mean elsewhere may
-        lie where evaluations fail. If no point is proven, it is the observed point with the largest probability of
-        success.
-        """
-        return self._recommended_of(self.setting.space.target)
-
-    def _recommended_of(self, space: Space) -> Array:
-        row = recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
-        return space.settable(row).row
-
     def allowed(self, z: Array) -> Mask:
         """Return which of the points z (m, d) probably succeed; all if none failed and no constraint was measured."""
         return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
 
-    def recommended_in(self, space: Space) -> Array:
-        """Return the recommended point of a part of the space with fixed coordinates. Computed once for each.
-
-        If trials have failed or constraints were measured, it is the best `proven` observed point of this part. If
-        there is none, it is the point with the best mean among those that succeed with a probability of at least SAFE,
-        observed or not. If none is found, it is the point most likely to succeed.
-        """
-        if not space.fixed_coordinates:
-            return self.recommended
-        if space.fixed_coordinates not in self._recommended_in:
-            self._recommended_in[space.fixed_coordinates] = self._recommended_of(space)
-        return self._recommended_in[space.fixed_coordinates]
-
-    def best_in(self, space: Space) -> Array:
-        """Return the point with the best mean in a part of the space with fixed coordinates, observed or not.
-
-        Policies use it as their incumbent. If trials have failed or constraints were measured, it is the best point
-        that probably succeeds, or else the one most likely to succeed. Computed once for each part.
-        """
-        if space.fixed_coordinates not in self._best_in:
-            row = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._best_in[space.fixed_coordinates] = row
-        return self._best_in[space.fixed_coordinates]
-
     @cached_property
-    def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
-        return {}
-
-    @cached_property
-    def _best_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
-        return {}
+    def recommendation(self) -> Recommendation:
+        """The best points by the posterior mean, each searched for when it is first read."""
+        space, seed = self.setting.space, self.setting.seed
+        return Recommendation(space, seed, self.posterior, self.members, self.chance, self.outcomes)
 
     def to_units_of_y(self, z: Array) -> Array:
         """Return y at z = warp(y), for statements, within the bounds of y.
@@ -359,7 +309,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
     if model.outcomes is not None and told.n:
         feasible = np.array([log[number].feasible for number in log.observed_numbers])  # a trial may have several
-        proven = model.proven
+        proven = model.recommendation.proven
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
     risk = Risk() if model.outcomes is None else risk_now(log, horizon)
@@ -415,8 +365,10 @@ def conditioned(start: Posterior, observed: Observations, factor: float = 1.0) -
     if len(observed) == 0:
         return start
     scaled = observed if factor == 1.0 else replace(observed, noise_var=factor * observed.noise_var)
-    condition = start.condition_merged if merges(observed) else start.condition
-    return condition(observed.x, observed.y, noise_variances(scaled, start.noise_var))
+    noise_var = noise_variances(scaled, start.noise_var)
+    if merges(observed):
+        return condition_merged(start, observed.x, observed.y, noise_var)
+    return start.condition(observed.x, observed.y, noise_var)
 
 
 def information_of(var: float, noise_var: float) -> float:

@@ -75,7 +75,7 @@ class OutputModels:
         It extends the last one, unless a value in between was corrected, retracted or told late.
         """
         numbers, observed = log.observed_output(name)
-        first, last = log.output_told_before_asking(name), self._last.get(name)
+        first, last = _told_before_asking(log, name), self._last.get(name)
         if last is None or last.first != first or not begins_with(observed, last.observed):
             last = _Cached(self._setting(name), first)
         oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
@@ -89,7 +89,7 @@ class OutputModels:
         Each is predicted from those before it, under the prior before the last one.
         """
         numbers, observed = log.observed_output(name)
-        first, last, n = log.output_told_before_asking(name), self._last.get(name), len(numbers)
+        first, last, n = _told_before_asking(log, name), self._last.get(name), len(numbers)
         if last is None or last.first != first or not begins_with(observed.first(n - 1), last.observed):
             last = _Cached(self._setting(name), first)
         oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
@@ -149,3 +149,8 @@ def signs_of(goals: Goals) -> list[float]:
 def objective_values(goal: Goal, y: Array) -> Array:
     """Return the objective at values y of the model, which are oriented already: only a target changes them."""
     return -np.abs(y - goal.target) if isinstance(goal, Match) else y
+
+
+def _told_before_asking(log: Log, name: str) -> int:
+    """Return how many values of an output were told before the first point was asked."""
+    return sum(name in trial.values for trial in log.told_first())

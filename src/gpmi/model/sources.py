@@ -78,7 +78,7 @@ def known_sources(
         noise = np.maximum(rows.noise / scale**2, np.exp(BOUNDS_NOISE[0]))
         parts.append((rows.x, y, noise))
         names.append(source.name)
-        best.append((len(observed), model.recommended))
+        best.append((len(observed), model.recommendation.row))
     if not parts:
         return KnownSources(None, events=tuple(events))
     number = np.concatenate([np.full(len(part[1]), i) for i, part in enumerate(parts)])

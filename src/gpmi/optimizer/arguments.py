@@ -25,7 +25,7 @@ from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised
 from gpmi.policies.policy import checked_policy
 from gpmi.space import Space
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import Goals, checked_goal
 from gpmi.trials.named_goals import given_goals
 from gpmi.trials.output_bounds import checked_bounds
 from gpmi.trials.units import Units, checked_units
@@ -184,7 +184,7 @@ def drawn_seed() -> int:
 
 def goals_of(goals: Any, goal: str, space: Space) -> Goals:
     """Validate the goals of the outputs, or the goal of y; both, and parameters of the same name, are refused."""
-    checks.checked_goal(goal)
+    checked_goal(goal)
     if goals is None:
         return ValueGoal.to(goal)
     outputs = given_goals(goals)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model
-from gpmi.policies.normal import log_h
+from gpmi.policies.expected_gain import log_h
 from gpmi.policies.policy import TINY
 from gpmi.search.objective import Objective
 from gpmi.space import Space
@@ -22,7 +22,7 @@ def with_best_here(objective: Objective, model: Model, space: Space) -> Objectiv
 
     A value told under other coordinates is out of reach now.
     """
-    row = model.best_in(space)[None]
+    row = model.recommendation.best_mean_in(space)[None]
 
     def here(part: Objective, told: Posterior) -> Objective:
         best = float(told.mu(row)[0])
@@ -50,7 +50,7 @@ def share_of_gain(model: Model, space: Space, log: Log) -> float:
     """
     if not log.rows:
         return 1.0
-    here, kernel = model.best_in(space)[None], model.posterior.kernel
+    here, kernel = model.recommendation.best_mean_in(space)[None], model.posterior.kernel
     fixed = np.zeros(here.shape[1], dtype=bool)
     for j, _ in space.fixed_coordinates:
         fixed[space.columns[j]] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpmi.trials import Log, Trial
+from gpmi.trials.costs import next_costs, spent
 
 ROUNDING = 1e-9  # of a cost: what a sum of costs may be off
 
@@ -14,10 +15,10 @@ def has_room(log: Log, cost: float, trial: Trial | None = None) -> bool:
     cheapest one. So must the next step, or the level, of all other trials that are pending. Costs that are learned
     count once there are some.
     """
-    least, upcoming = log.next_costs()
+    least, upcoming = next_costs(log)
     needed = least if trial is None else upcoming.pop(trial.number, 0.0)
     return needed + sum(upcoming.values()) <= _left(log, cost)
 
 
 def _left(log: Log, cost: float) -> float:
-    return cost - log.spent + ROUNDING * cost
+    return cost - spent(log) + ROUNDING * cost

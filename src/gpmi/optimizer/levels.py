@@ -26,6 +26,7 @@ from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.space import FidelityColumn, Space
 from gpmi.trials import Log, Outcome, Trial
+from gpmi.trials.costs import costs_of_levels
 from gpmi.trials.target import without_last
 
 # FIRST was compared with 2 on the development seeds of docs/benchmarks/fidelities.md. The others are our choice, not
@@ -193,7 +194,7 @@ def choose_level(row: Array, posteriors: Sequence[Posterior], log: Log, space: S
     fidelity = space.fidelity
     assert fidelity is not None
     target = fidelity.fidelity.count - 1
-    costs = log.costs_of_levels()
+    costs = costs_of_levels(log)
     rows = np.array([fidelity.at(row, label) for label in fidelity.fidelity.labels])
     lowered = np.sum([_lowered(posterior, rows) for posterior in posteriors], axis=0)
     spent = cost_since_target(log, fidelity, costs)

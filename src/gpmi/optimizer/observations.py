@@ -1,19 +1,22 @@
-"""Observations that a user tells together, such as the values of an earlier run."""
+"""What a user tells together: values, and the trials of an earlier run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpmi._support import checks
 from gpmi._support.checks import checked_noise
 from gpmi._support.types import Point
-from gpmi.space import Space
+from gpmi.search.subspaces import Subspaces
+from gpmi.space import Space, frozen
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import check_count, details_of
-from gpmi.trials.replay import adopted
+from gpmi.trials.outputs import Outputs
+from gpmi.trials.replay import adopted, checked_trials
 
 
 def given_observations(
@@ -26,8 +29,17 @@ def given_observations(
         if not isinstance(observation, Trial) or observation.status == "told":
             x, outcome = _observation(observation, log)
             count = check_count(outcome.constraints, count)
-            checked.append((space.canonical(x), outcome.with_more_noise(extra)))
+            checked.append((space.canonical(x), _with_more_noise(outcome, extra)))
     return checked
+
+
+def given_trials(given: Iterable[Any] | Printable, log: Log, space: Space, subspaces: Subspaces) -> list[Trial]:
+    """Validate the trials of an earlier run for `Optimizer.replay`, as the run of the log has them."""
+    earlier = checked_trials(trials_given("trials", given), log.count_of_constraints())
+    checked = [adopted(trial, log) for trial in earlier]
+    fixed = [subspaces.with_fixed(trial.fixed).fixed for trial in checked]
+    points = [frozen(space.canonical(trial.x)) for trial in checked]
+    return [replace(t, x=x, fixed=values) for t, x, values in zip(checked, points, fixed, strict=True)]
 
 
 def _extra_noise(noise_var: Any, goals: Goals) -> float | dict[str, float]:
@@ -49,3 +61,13 @@ def _observation(observation: Any, log: Log) -> tuple[Point, Outcome]:
             observation[1], noise_var=observation[2] if len(observation) == 3 else 0.0
         )
     raise TypeError(f"observations has {checks.shown(observation)}; give (x, y), (x, y, noise_var) or a Trial")
+
+
+def _with_more_noise(outcome: Outcome, extra: float | Mapping[str, float]) -> Outcome:
+    """Return an outcome with this variance added to its own, and to that of each output."""
+    if not outcome.outputs:
+        assert not isinstance(extra, Mapping)
+        return replace(outcome, noise_var=checked_noise(outcome.noise_var + extra, 1)[0])
+    by_name = extra if isinstance(extra, Mapping) else dict.fromkeys(outcome.outputs, extra)
+    variances = {name: outcome.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in outcome.outputs}
+    return replace(outcome, output_noise_var=Outputs(variances)).checked()

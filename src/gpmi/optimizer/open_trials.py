@@ -17,20 +17,6 @@ def open_at(x: TrialOrPoint, outcome: Outcome, space: Space, log: Log) -> TrialO
     return x if number is None else number
 
 
-def pending_trial(x: TrialOrPoint, space: Space, log: Log) -> Trial | int:
-    """Return a trial, or the number of the pending trial at a point; refuse any other point."""
-    trial = open_at(x, Outcome.rejection(), space, log)
-    if not names_a_trial(trial):
-        raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
-    return trial
-
-
-def pending_number(x: TrialOrPoint, space: Space, log: Log) -> int:
-    """Return the number of a pending trial; refuse one of another run."""
-    trial = pending_trial(x, space, log)
-    return own_number(trial, log.pending_number(trial), space, log)
-
-
 def open_number(trial: Trial | int, outcome: Outcome, space: Space, log: Log) -> int:
     """Return the number of a trial that can take the outcome; refuse one of another run."""
     return own_number(trial, log.open_number(trial, outcome), space, log)

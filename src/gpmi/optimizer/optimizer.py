@@ -9,7 +9,6 @@ failed).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Any, Literal, overload
 
@@ -37,8 +36,9 @@ from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import HARDLY, checked_step, is_next_step, may_stop, points_at_target
 from gpmi.optimizer.levels import from_level_design
 from gpmi.optimizer.locking import locked
-from gpmi.optimizer.observations import given_observations
-from gpmi.optimizer.open_trials import open_at, open_number, own_number, pending_number, pending_trial
+from gpmi.optimizer.observations import given_observations, given_trials
+from gpmi.optimizer.open_trials import open_at, open_number, own_number
+from gpmi.optimizer.pending_trials import pending_number, pending_trial
 from gpmi.optimizer.settings import at_settings
 from gpmi.optimizer.several import SeveralObjectives
 from gpmi.optimizer.single import SingleScore
@@ -48,11 +48,12 @@ from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
 from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import SpaceExhausted, copied, frozen
-from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
-from gpmi.trials.dataframe import Printable, trials_given
+from gpmi.trials import Log, Origin, Outcome, Trial, corrections, names_a_trial
+from gpmi.trials.costs import spent
+from gpmi.trials.dataframe import Printable
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
-from gpmi.trials.replay import adopted, checked_trials, take_over
+from gpmi.trials.replay import take_over
 
 
 class Optimizer(Printable):
@@ -404,12 +405,12 @@ class Optimizer(Printable):
         value: Any = y
 
         def correct() -> Trial:
-            old = self._log.correctable(trial)
+            old = corrections.correctable(self._log, trial)
             number = own_number(trial, old.number, self.space, self._log)
             before = Outcome("told", **details_of(old))
             outcome = self.goals.corrected(before, value, **given)
             self._log.check(outcome, number)
-            return self._log.correct(number, outcome)
+            return corrections.correct(self._log, number, outcome)
 
         corrected = self._log.change(correct)
         logger.info("%r", corrected)
@@ -424,8 +425,8 @@ class Optimizer(Printable):
         """
 
         def retract() -> Trial:
-            number = self._log.retractable(trial).number
-            return self._log.retract(own_number(trial, number, self.space, self._log))
+            number = corrections.retractable(self._log, trial).number
+            return corrections.retract(self._log, own_number(trial, number, self.space, self._log))
 
         retracted = self._log.change(retract)
         logger.info("%r", retracted)
@@ -440,7 +441,7 @@ class Optimizer(Printable):
         """
 
         def confirm() -> Trial:
-            number = self._log.confirmable(trial).number
+            number = corrections.confirmable(self._log, trial).number
             return self._log.confirm(own_number(trial, number, self.space, self._log))
 
         confirmed = self._log.change(confirm)
@@ -465,8 +466,8 @@ class Optimizer(Printable):
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
-            row = model.recommended_in(space)
-            if not (model.allowed(row[None]) if space.fixed_coordinates else model.proven).any():
+            row = model.recommendation.row_in(space)
+            if not (model.allowed(row[None]) if space.fixed_coordinates else model.recommendation.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return space.decode(row)
 
@@ -477,14 +478,10 @@ class Optimizer(Printable):
         With the same seed and arguments, the next `ask` returns what that run would have asked next. Later values of
         pending trials are compared with the current model.
         """
-        earlier = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
-        checked = [adopted(trial, self._log) for trial in earlier]
-        fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
-        points = [frozen(self.space.canonical(trial.x)) for trial in checked]
-        placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, points, fixed, strict=True)]
-        rows = [self.space.encode(trial.x) for trial in placed]
+        given = given_trials(trials, self._log, self.space, self._subspaces)
+        rows = [self.space.encode(trial.x) for trial in given]
         with uninterrupted():
-            take_over(self._log, placed, rows)
+            take_over(self._log, given, rows)
         return self
 
     # What the user reads
@@ -514,7 +511,7 @@ class Optimizer(Printable):
     @locked
     def spent(self) -> float:
         """The cost of all evaluations so far by the fidelity of the space, of running ones too; 0 without one. O(n)."""
-        return self._log.spent
+        return spent(self._log)
 
     @locked
     def has_room(self, cost: float, trial: Trial | None = None) -> bool:

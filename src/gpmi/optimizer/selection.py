@@ -13,10 +13,11 @@ from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.audit import audit_of
 from gpmi.optimizer.contexts import discounted
-from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
+from gpmi.optimizer.duplicates import is_duplicate, is_near
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
-from gpmi.optimizer.supports import is_support_due, outside_of, promising_point
+from gpmi.optimizer.repeats import is_noisy
+from gpmi.optimizer.supports import other_support
 from gpmi.optimizer.untried_options import rows_with_untried_options
 from gpmi.policies import Explore, Mean, Policy, Selected, State
 from gpmi.policies.improvement import LogEI
@@ -100,7 +101,7 @@ class Selection:
 
     def best_mean(self) -> Selected | None:
         space, log, model = self.subspace.space, self.log, self.model
-        row = model.best_in(space)  # once for all points of a batch
+        row = model.recommendation.best_mean_in(space)  # once for all points of a batch
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
         if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
             return None
@@ -123,8 +124,13 @@ class Selection:
         return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
-        if self.subspace.space.counts_parameters and (point := self._other_support()):
-            return point
+        space = self.subspace.space
+        other = other_support(self.log, space, self.orientation, self.barred) if space.counts_parameters else None
+        if other is not None:
+            best = float(self.model.warp(np.array([other.best]))[0])
+            state = replace(self.state, best_mean=best, best_observed=best)
+            here = replace(self.objective, state=state, policy=LogEI("mean"), members=())
+            return self._best(here, self.log.rows, barred=other.barred)
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
         if x is None:
             return None
@@ -142,19 +148,6 @@ class Selection:
         point = self.best_new(policy, region=region)
         # Where all such rows are rejected, failed or unsafe, the search was not confined to them.
         return point if inside[space.row_numbers(point.row)].any() else None
-
-    def _other_support(self) -> Selected | None:
-        """Select a point of another support, if one is due and promising."""
-        model, log, space = self.model, self.log, self.subspace.space
-        if not is_support_due(log, space, self.orientation):
-            return None
-        promising = promising_point(log, space, self.orientation)
-        if promising is None:
-            return None
-        value = float(model.warp(np.array([promising[1]]))[0])
-        state = replace(self.state, best_mean=value, best_observed=value)
-        here = replace(self.objective, state=state, policy=LogEI("mean"), members=())
-        return self._best(here, log.rows, barred=outside_of(promising[0], space, self.barred))
 
     def audit(self) -> Audit | None:
         return audit_of(self.model, self.log, self.subspace, self.objective)
@@ -180,7 +173,7 @@ class Selection:
         model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf
-        here = model.proven & np.array(
+        here = model.recommendation.proven & np.array(
             [not space.fixed_coordinates or space.contains(row) for row in model.posterior.x]
         )
         return float(np.max(mean_at_told(model.posterior, model.members), initial=-np.inf, where=here))

@@ -7,6 +7,8 @@ in the support with the next best value, as if it were the whole space, until it
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpmi._support.types import Array, Mask
@@ -20,6 +22,19 @@ from gpmi.trials import Log
 # benchmarks/count_constraint.py: mean regrets from 0.06 to 1.1.
 SHARE = 4  # every fourth query is left to the policy
 PATIENCE = 7  # queries without a gain, after which a support is left
+
+
+class OtherSupport(NamedTuple):
+    """A support to look at: its best value, and where nothing may be asked, which includes all other supports."""
+
+    best: float
+    barred: Barriers
+
+
+def other_support(log: Log, space: Space, orientation: Orientation, barred: Barriers | None) -> OtherSupport | None:
+    """Return another support to look at, if one is due and promising."""
+    promising = promising_point(log, space, orientation) if is_support_due(log, space, orientation) else None
+    return None if promising is None else OtherSupport(promising[1], outside_of(promising[0], space, barred))
 
 
 def is_support_due(log: Log, space: Space, orientation: Orientation) -> bool:

@@ -1,10 +1,10 @@
 """How the next query is chosen: x_t = argmax mu_t + phi_t, and rules of other forms with the same interface."""
 
 from gpmi.policies.batch import GPUCBPE
+from gpmi.policies.expected_gain import log_h
 from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.guard import Guarded
 from gpmi.policies.improvement import EI, LogEI
-from gpmi.policies.normal import log_h
 from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Utility, Weights
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus

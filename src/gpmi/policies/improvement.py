@@ -9,7 +9,8 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array
-from gpmi.policies.normal import LARGEST_Z, log_h, log_pdf, pdf
+from gpmi.policies.expected_gain import log_h
+from gpmi.policies.normal import LARGEST_Z, log_pdf, pdf
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
 
 _NO_BOUND_FOR_EI = Guarantee(

@@ -15,6 +15,7 @@ from gpmi.optimizer import Optimizer
 from gpmi.run.backtest_result import BacktestResult
 from gpmi.run.past_experiments import PastExperiments
 from gpmi.run.pools import MOST_WORKERS
+from gpmi.trials.goals import checked_goal
 
 SEEDS, BUDGET = 20, 100  # our choices: a median of 20 runs is stable enough to decide, 100 experiments are a long study
 MOST_SEEDS = 10_000
@@ -67,7 +68,7 @@ def backtest(
     >>> result.targets[-1].name, result.targets[-1].needed["random order"].half
     ('one of the best 5 % of the rows', 6)
     """
-    checks.checked_goal(goal)
+    checked_goal(goal)
     past = PastExperiments.of(table, value, ignore)
     batches = _batches(batch)
     setting = BacktestSetting(past, goal, _budget(budget, past, checks.flag("repeats", repeats)), bool(repeats))

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support.checks import shown
-from gpmi._support.interrupts import Interrupts, lazy_call
+from gpmi._support.interrupts import Interrupts
 from gpmi._support.logger import logger
+from gpmi._support.long_work import lazy_call
 from gpmi._support.text import error_message
 from gpmi._support.types import Event
 from gpmi.optimizer import Optimizer

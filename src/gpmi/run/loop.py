@@ -10,8 +10,9 @@ from functools import partial
 from os import PathLike
 from typing import Any, Literal, TypeAlias, Unpack
 
-from gpmi._support.checks import check_objective, expected_point, with_name_hints
-from gpmi._support.interrupts import Interrupts, defer_interrupts, lazy_call, with_safe_exit
+from gpmi._support.checks import with_name_hints
+from gpmi._support.interrupts import Interrupts
+from gpmi._support.long_work import defer_interrupts, lazy_call, with_safe_exit
 from gpmi._support.text import error_message, rounded
 from gpmi._support.types import Event
 from gpmi.optimizer import Optimizer
@@ -20,6 +21,7 @@ from gpmi.run.evaluation import LEARN_FROM_FAILURES, Evaluated, Measured, Remote
 from gpmi.run.options import OPTIMIZER_DEFAULTS, MaximizeOptions, RunOptions, RunSettings, with_options
 from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
+from gpmi.run.signature import check_objective, expected_point
 from gpmi.run.sources import opened_sources
 from gpmi.run.stopping import Stop, checked_stop
 from gpmi.space import copied

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.name_hints import similar_name
 from gpmi._support.types import Array, Event, Numbers
 from gpmi.space import Candidates
 
@@ -176,7 +177,7 @@ def _plain(value: Any) -> Any:
 def _existing(argument: str, name: Any, columns: Mapping[str, Any]) -> str:
     if isinstance(name, str) and name in columns:
         return name
-    near = checks.similar_name(name, list(columns)) if isinstance(name, str) else None
+    near = similar_name(name, list(columns)) if isinstance(name, str) else None
     there = f"there are {', '.join(map(repr, columns))}" if columns else "it has no columns"
     hint = f"did you mean {near!r}?" if near else there
     raise ValueError(f"{argument} is {checks.shown(name)}, but the table has no such column; {hint}")

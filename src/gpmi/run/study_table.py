@@ -19,6 +19,7 @@ from gpmi._support.plain_table import Table, nearest
 from gpmi.policies import Aim
 from gpmi.run.option_table import features_of_csv
 from gpmi.space import Choice, Fidelity, Forbidden, Parameter, Space
+from gpmi.trials.given_bounds import given_bounds
 from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Match, Max, Min, Objective
 from gpmi.trials.goals import Goals
 from gpmi.trials.named_goals import NamedGoals
@@ -258,7 +259,7 @@ def _goals(top: Table, parameters: set[str]) -> Goals:
 
 def _bounds(top: Table, goals: Goals) -> ValueBounds | dict[str, ValueBounds] | None:
     """Return what the value can be at all, or each output of the table [goals]."""
-    bounds: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, "bounds", ValueBounds.of)
+    bounds: ValueBounds | dict[str, ValueBounds] | None = _of_results(top, "bounds", given_bounds)
     for name, limits in bounds.items() if isinstance(bounds, dict) else ():
         with top.at("goals", name, "bounds"):
             checked_bounds({name: limits}, goals)

@@ -23,3 +23,21 @@ class Barriers(NamedTuple):
         close = np.abs(points[:, None] - self.at) <= (self.core if core else self.within)
         inside: Mask = np.any(np.all(close, axis=2), axis=1)
         return inside if self.unsafe is None or core else inside | self.unsafe(points)
+
+
+def are_among(points: Array, visited: Array, rounding: Array) -> Mask:
+    """Return which of the points (m, d) are within `rounding` (d,) of one of `visited` (k, d).
+
+    Only pairs that agree in the first coordinate are compared in the others, and nearly all differ there already.
+    O((m + k) log k), and O(d) for each of these pairs.
+    """
+    order = np.argsort(visited[:, 0])
+    first, margin = visited[order, 0], 2.0 * rounding[0]  # twice as wide, because the sums below are rounded
+    begin = np.searchsorted(first, points[:, 0] - margin)
+    end = np.searchsorted(first, points[:, 0] + margin, side="right")
+    count = end - begin
+    which = np.repeat(np.arange(len(points)), count)
+    at = order[np.arange(len(which)) - np.repeat(np.cumsum(count) - end, count)]
+    among = np.zeros(len(points), dtype=bool)
+    among[which[np.all(np.abs(points[which] - visited[at]) <= rounding, axis=1)]] = True
+    return among

@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from gpmi._support.sobol import far_apart
-from gpmi._support.types import Array, Event, Mask, Numbers
-from gpmi.gp.paths import Draw
+from gpmi._support.types import Array, Event, Numbers
 from gpmi.gp.tracking import first_best
-from gpmi.search.barriers import Barriers
+from gpmi.search.barriers import Barriers, are_among
 from gpmi.search.climb import climb
 from gpmi.search.constrained_climb import best_supports, climb_inside
 from gpmi.search.coordinate_ascent import _some_levels, best_levels
@@ -25,7 +24,6 @@ APART = 0.05  # no two starts are closer than this, in diagonals of the box
 TOLERANCE = 1e-6  # a gain smaller than this, relative to the range of the screen's scores, counts as none
 RANGE = 100.0  # the range of the screen's scores counts as at most this many times that of the starts' scores
 GROUPED = 256  # observations above which gradients near a point are made from its own: 0.6 of a climb's cost
-WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods in which a draw is refined, in widths of the box
 
 
 def best_point(
@@ -64,28 +62,7 @@ def best_point(
             break
         points[better], scores[better] = _climb_all(objective, space, moved[better], tolerance)
     every, value = np.concatenate([points, z]), np.concatenate([scores, score])
-    return _best_of(objective, space, every, value, visited, barred)
-
-
-def drawn_point(
-    objective: Objective,
-    space: Parameters,
-    screen: Array,  # (m, d)
-    good: Array,  # (k, d)
-    rng: np.random.Generator,
-    normals: np.random.Generator,  # for the draw of f
-    visited: Array | None = None,  # (k, d)
-    barred: Barriers | None = None,
-) -> SearchResult:
-    """Return the argmax of one draw of f: on the screen, then in ever smaller neighbourhoods of the best point."""
-    objective = objective.random_member(rng)
-    draw = Draw(objective.posterior, normals)
-    z = np.concatenate([screen, neighbours(space, good, rng)])
-    value = draw(z)
-    for width in WIDTHS:
-        near = neighbours(space, z[[first_best(objective.weighed(value, z))]], rng, width)
-        z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, space, z, objective.weighed(value, z), visited, barred)
+    return best_of(objective, space, every, value, visited, barred)
 
 
 def _best_first(scores: Array, count: int) -> Numbers:
@@ -144,7 +121,7 @@ def _climb_all(
     return points, value
 
 
-def _best_of(
+def best_of(
     objective: Objective | JointObjective,
     space: Parameters,
     points: Array,  # (m, d)
@@ -164,21 +141,3 @@ def _best_of(
         event = Event("repeat", f"all {len(points)} points that were looked at had been {what}")
         return objective.result_at(points[first_best(scores)], events=(event,))
     return objective.result_at(points[first_best(scores, gone if gone.any() else None)])
-
-
-def are_among(points: Array, visited: Array, rounding: Array) -> Mask:
-    """Return which of the points (m, d) are within `rounding` (d,) of one of `visited` (k, d).
-
-    Only pairs that agree in the first coordinate are compared in the others, and nearly all differ there already.
-    O((m + k) log k), and O(d) for each of these pairs.
-    """
-    order = np.argsort(visited[:, 0])
-    first, margin = visited[order, 0], 2.0 * rounding[0]  # twice as wide, because the sums below are rounded
-    begin = np.searchsorted(first, points[:, 0] - margin)
-    end = np.searchsorted(first, points[:, 0] + margin, side="right")
-    count = end - begin
-    which = np.repeat(np.arange(len(points)), count)
-    at = order[np.arange(len(which)) - np.repeat(np.cumsum(count) - end, count)]
-    among = np.zeros(len(points), dtype=bool)
-    among[which[np.all(np.abs(points[which] - visited[at]) <= rounding, axis=1)]] = True
-    return among

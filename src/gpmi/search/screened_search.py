@@ -13,8 +13,9 @@ from gpmi.gp.posterior import Posterior
 from gpmi.policies import State
 from gpmi.policies.batch import LowerBound
 from gpmi.search.barriers import Barriers
+from gpmi.search.drawn_point import drawn_point
 from gpmi.search.joint import JointObjective
-from gpmi.search.multistart import best_point, drawn_point
+from gpmi.search.multistart import best_point
 from gpmi.search.neighbours import best_observed_in
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.search.relevant_region import RelevantRegion, confine

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, get_args
 from gpmi._support import refusals
 from gpmi._support.text import VALUE, shortened, some_of
 from gpmi.space import Parameter
-from gpmi.trials import ValueBounds
+from gpmi.trials import given_bounds
 
 Words: TypeAlias = str | Callable[[refusals.Values], str]  # a template of the values as people read them, or a function
 
@@ -65,7 +65,7 @@ def rules(constraints: Sequence[Any]) -> str:
 
 
 def _impossible_goal(values: refusals.Values) -> str:
-    sides = ValueBounds.of("bounds", (values["low"], values["high"]))
+    sides = given_bounds("bounds", (values["low"], values["high"]))
     return f"its number is outside what is possible, {sides}; correct the number, “Never below” or “Never above”"
 
 

@@ -26,7 +26,7 @@ from gpmi.space.constraints.constraints import (
     read_constraints,
 )
 from gpmi.space.features import FeatureColumns
-from gpmi.space.fixed import fixed_by_number
+from gpmi.space.fixed_values import fixed_by_number
 from gpmi.space.points import as_point, copied, labels_of, values_of
 from gpmi.space.space import Space
 from gpmi.space.tables import Column, array_table, frame_columns, named_columns

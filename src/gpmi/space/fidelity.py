@@ -6,7 +6,7 @@ one after the other in a single evaluation, such as the epochs of a training, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -240,6 +240,11 @@ class FidelityColumn(NamedTuple):
     def of(self, row: Array) -> Any:
         """Return the level or step at coordinates (d,)."""
         return self.fidelity.decode(row[self.column : self.column + 1])
+
+    def check_conditions(self, columns: Collection[int]) -> None:
+        """Refuse conditions on parameters at these coordinates, if the fidelity is among them."""
+        if self.column in columns:
+            raise ValueError(f"a parameter is active by {self.name!r}, a fidelity; give it another condition")
 
     def is_target(self, row: Array) -> bool:
         """Whether coordinates (d,) are at the target."""

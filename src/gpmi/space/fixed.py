@@ -6,14 +6,13 @@ of the whole space, so the same kernel and posterior serve both. In it, each fix
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Array, Numbers
 from gpmi.space.choice import is_number
 from gpmi.space.domain import Single
@@ -143,26 +142,3 @@ class FixedParameter:
 
     def grid(self, points: int) -> Array:
         return self.row[None]
-
-
-def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict[int, Any]:
-    """Return the values of a user's `fixed` by the numbers of their parameters, in the order of the parameters."""
-    if not isinstance(fixed, Mapping):
-        example = {names[0]: "..."} if names else {0: "..."}
-        raise TypeError(f"fixed is {checks.shown(fixed)}; give a dict of fixed values, as in {example}")
-    by_number = {}
-    for key, value in fixed.items():
-        if names is not None:
-            if not isinstance(key, str) or key not in names:
-                sentence = f"fixed names {checks.shown(key)}, which is not a parameter; there are {list(names)}"
-                raise RefusedValue(sentence, "unknown-parameter", name=key, names=names)
-            by_number[names.index(key)] = value
-        else:
-            whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
-            if not whole or not 0 <= key < count:
-                raise ValueError(
-                    f"fixed has the key {checks.shown(key)}; a point of this space is an array: give the numbers of "
-                    f"its coordinates, 0 to {count - 1}"
-                )
-            by_number[int(key)] = value
-    return dict(sorted(by_number.items()))

@@ -16,6 +16,7 @@ from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.space.conditions.arc import OnArc
+from gpmi.space.conditions.conditional_layout import layout_of
 from gpmi.space.constraints.constraints import (
     NO_CONSTRAINTS,
     Constraints,
@@ -25,9 +26,11 @@ from gpmi.space.constraints.constraints import (
 from gpmi.space.constraints.feasible_set import FeasibleSet
 from gpmi.space.conversion import box_parameters, named_parameters, two_option_events
 from gpmi.space.encoding import Encoding
+from gpmi.space.enumeration import enumerated, size_of
 from gpmi.space.features import FeatureColumns
 from gpmi.space.fidelity import Fidelity, FidelityColumn, find_fidelity
-from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
+from gpmi.space.fixed import Constant, FixedParameter
+from gpmi.space.fixed_values import fix, fixed_by_number
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Parameter
 from gpmi.space.space import Space
@@ -70,11 +73,9 @@ class Parameters(Space):
 
     def __post_init__(self) -> None:
         fidelity = self.fidelity  # raises if there are several
-        for conditions in self.layout.conditions:  # raises if one is wrong
-            if fidelity is not None and any(
-                self.columns[condition.parent].start == fidelity.column for condition in conditions
-            ):
-                raise ValueError(f"a parameter is active by {fidelity.name!r}, a fidelity; give it another condition")
+        above = [condition.parent for conditions in self.layout.conditions for condition in conditions]  # or raises
+        if fidelity is not None:
+            fidelity.check_conditions({self.columns[parent].start for parent in above})
 
     def __repr__(self) -> str:
         names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
@@ -87,7 +88,7 @@ class Parameters(Space):
     @cached_property
     def layout(self) -> Layout:
         """Which coordinates belong to which parameter."""
-        return Layout(self.parameters, self.names)
+        return layout_of(Layout(self.parameters, self.names))
 
     @property
     def encodings(self) -> tuple[Encoding, ...]:
@@ -171,29 +172,15 @@ class Parameters(Space):
 
     @cached_property
     def rows(self) -> Array | None:
-        if any(encoding.count is None for encoding in self.encodings) or math.prod(self._sizes) > ENUMERATED:
+        if any(encoding.count is None for encoding in self.encodings) or size_of(self.feasible_set.ranges) > ENUMERATED:
             return None
         rows = self._all_rows
         return rows[self.feasible_set.contains(rows)] if self.constraints.texts else rows
 
-    @property
-    def _sizes(self) -> list[int]:
-        """The number of levels of each parameter within `FeasibleSet.ranges`."""
-        first, last = self.feasible_set.ranges.T
-        return [int(count) for count in last - first + 1.0]
-
     @cached_property
     def _all_rows(self) -> Array:
         """All points of a discrete product within `FeasibleSet.ranges`, feasible or not."""
-        first = self.feasible_set.ranges[:, :1].astype(np.intp)
-        numbers = np.indices(self._sizes).reshape(len(self._sizes), -1) + first
-        rows = np.concatenate(
-            [encoding.from_levels(i) for encoding, i in zip(self.encodings, numbers, strict=True)], axis=1
-        )
-        if not self.layout.conditional:
-            return rows
-        _, unique = np.unique(self.layout.normalise(rows), axis=0, return_index=True)
-        return self.layout.normalise(rows)[np.sort(unique)]
+        return enumerated(self.layout, self.feasible_set.ranges)
 
     @cached_property
     def extent(self) -> tuple[int, int]:
@@ -308,7 +295,7 @@ class Parameters(Space):
     # Fixed coordinates
 
     def with_fixed(self, fixed: Any) -> Parameters:
-        parts = self.layout.fix(fixed_by_number(fixed, self.names, len(self.parameters)))
+        parts = fix(self.layout, fixed_by_number(fixed, self.names, len(self.parameters)))
         parameters = tuple(parts.get(j, parameter) for j, parameter in enumerate(self.parameters))
         others = self.constraints.with_fixed(
             {j: fixed_part for j, fixed_part in parts.items() if isinstance(fixed_part, FixedParameter)}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpmi._support import checks
 from gpmi.storage.entries import StoredEntry
+from gpmi.storage.stored_outcomes import outcome_from_json, outcome_to_json
 from gpmi.trials import Outcome
 from gpmi.trials.outcomes import OUTPUTS
 from gpmi.trials.outputs import Outputs
@@ -30,7 +31,7 @@ class Delivery:
         kind: dict[str, Any] = (
             {"kind": self.outcome.status} if self.step is None else {"kind": "reported", "step": self.step}
         )
-        return {**self.outcome.to_json(), **kind, "token": self.token, "worker": self.worker, **where}
+        return {**outcome_to_json(self.outcome), **kind, "token": self.token, "worker": self.worker, **where}
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> Delivery:
@@ -40,7 +41,7 @@ class Delivery:
             raise ValueError(f"it is of the kind {kind!r}; a delivery is told, stopped, failed or reported")
         point, sender = stored["x"] if number is None else stored.get("at"), stored.get("worker", "")
         step = checks.whole("step", stored["step"], 1) if kind == "reported" else None
-        outcome = Outcome.from_json("told" if kind == "reported" else kind, stored)
+        outcome = outcome_from_json("told" if kind == "reported" else kind, stored)
         return Delivery(outcome, stored["token"], sender, number, point, step)
 
     def equals(self, entry: StoredEntry) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from gpmi.space import Space
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import plain, point_to_json, text_of
+from gpmi.storage.stored_outcomes import outcome_to_json
 from gpmi.trials import Entry, Outcome, Trial
 from gpmi.trials.trial import PREDICTIONS
 
@@ -100,7 +101,7 @@ def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool)
     if (
         entry.outcome is not None
     ):  # a correction stores all fields: a field now at its default may have had another value before
-        content |= entry.outcome.to_json(complete=entry.kind == "corrected")
+        content |= outcome_to_json(entry.outcome, complete=entry.kind == "corrected")
     if is_new and trial is not None:
         content["x"] = point_to_json(space, trial.x)
     if entry.kind == "moved" and trial is not None:
@@ -114,7 +115,7 @@ def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool)
 
 def content_of_report(trial: Trial, step: int, outcome: Outcome) -> dict[str, Any]:
     """Return the content that stores a value of a curve, and why its trial was stopped there if it was."""
-    content = {"number": trial.number, "step": step, **outcome.to_json(), "by": own_version()}
+    content = {"number": trial.number, "step": step, **outcome_to_json(outcome), "by": own_version()}
     return content | {"stopped": trial.why} if trial.status == "stopped" else content
 
 

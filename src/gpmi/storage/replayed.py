@@ -16,9 +16,11 @@ from gpmi.storage.annotations import Annotation
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
+from gpmi.storage.stored_outcomes import outcome_from_json, stored_fields
 from gpmi.trials import Log, Origin, Outcome, Trial
+from gpmi.trials.corrections import confirmable, correct, correctable, retract, retractable
 from gpmi.trials.goals import Goals
-from gpmi.trials.outcomes import details_of, stored_fields
+from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import ENDED, PREDICTIONS, fields_of_type, is_doubts
 from gpmi.trials.value_goal import MAXIMISE
 
@@ -145,7 +147,7 @@ class ReplayedLog(Log):
             case "reported":
                 self._replay_report(entry, number, content)
             case "told" | "stopped" | "failed" | "rejected":
-                outcome = Outcome.from_json(entry.kind, content)
+                outcome = outcome_from_json(entry.kind, content)
                 if entry.kind == "stopped" and self.space.curve_fidelity is None:
                     raise ValueError("the space has no steps at which a trial could be stopped")
                 if not content.get("late"):  # a failure that came after another outcome changes nothing
@@ -155,20 +157,20 @@ class ReplayedLog(Log):
             case "corrected":
                 changed = stored_fields(content)
                 self.goals.check(Outcome("told", **changed), None)
-                outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**changed)
+                outcome = Outcome("told", **details_of(correctable(self, number))).corrected(**changed)
                 self.check(outcome, number)
-                self.correct(number, outcome, when)
+                correct(self, number, outcome, when)
             case "confirmed":
-                self.confirm(self.confirmable(number).number, when)
+                self.confirm(confirmable(self, number).number, when)
             case "retracted":
-                self.retract(self.retractable(number).number, when)
+                retract(self, retractable(self, number).number, when)
             case _:
                 raise ValueError(f"this gpmi does not know the kind {checks.shown(entry.kind)}")
 
     def _replay_report(self, entry: StoredEntry, number: int, content: Mapping[str, Any]) -> None:
         """Repeat a value of a curve, and the stop that was decided with it."""
         value = {name: content[name] for name in ("y", "outputs") if name in content}
-        outcome, step = Outcome.from_json("told", value), checked_step(self, number, content["step"])
+        outcome, step = outcome_from_json("told", value), checked_step(self, number, content["step"])
         self.goals.check(outcome, None)
         if content.get("late"):  # it came after the trial had ended, or from a worker that had lost it
             return
@@ -194,7 +196,7 @@ class ReplayedLog(Log):
         """Return what was decided with a value about values that do not fit, by trial and output."""
         doubts = {int(number): texts for number, texts in content.get("doubts", {}).items()}
         for number, texts in doubts.items():
-            if not is_doubts(texts) or not texts.keys() <= self.confirmable(number).values.keys():
+            if not is_doubts(texts) or not texts.keys() <= confirmable(self, number).values.keys():
                 raise TypeError(f"doubts has {checks.shown(texts)}; give a text for outputs of trial {number}")
         return doubts
 

@@ -32,9 +32,9 @@ from gpmi.space import (
     Space,
     is_matrix_form,
 )
+from gpmi.trials.given_bounds import given_bounds
 from gpmi.trials.named_goals import NamedGoals, given_goals
 from gpmi.trials.sources import SourceValue, sources_of
-from gpmi.trials.value_bounds import ValueBounds
 
 PARAMETERS: dict[str, Any] = {kind.__name__: kind for kind in (*get_args(Parameter), Constant, Fidelity)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
@@ -232,7 +232,7 @@ def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
         return _earlier_to_json(value, Space.of(space), goals)
     if name == "bounds":
         by_output = isinstance(value, Mapping)
-        return {key: ValueBounds.of(name, pair).to_json() for key, pair in value.items()} if by_output else _pair(value)
+        return {key: given_bounds(name, pair).to_json() for key, pair in value.items()} if by_output else _pair(value)
     if name == "mean":
         raise ValueError(
             f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"
@@ -241,7 +241,7 @@ def option_to_json(name: str, value: Any, space: Any, goals: Any = None) -> Any:
 
 
 def _pair(value: Any) -> list[float | None]:
-    return ValueBounds.of("bounds", value).to_json()
+    return given_bounds("bounds", value).to_json()
 
 
 def _dicts(value: Any) -> bool:

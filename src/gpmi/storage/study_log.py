@@ -27,6 +27,7 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.fair_lock import remove_lock_files
 from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.shared_log import SharedLog
+from gpmi.storage.stored_outcomes import outcome_to_json
 from gpmi.storage.tables import NEVER, Lease, Transaction
 from gpmi.storage.workers import has_ended
 from gpmi.trials import Outcome, Trial, names_a_trial
@@ -211,7 +212,7 @@ class StudyLog(SharedLog):
         deliveries = []
         for i, (x, outcome) in enumerate(observations):
             point = point_to_json(self.space, x)
-            content = {"noise_var": 0.0, "repeats": 1, **outcome.to_json(), "x": point}
+            content = {"noise_var": 0.0, "repeats": 1, **outcome_to_json(outcome), "x": point}
             token = hashlib.sha256(text_of([i, content]).encode()).hexdigest()[:32]
             deliveries.append(Delivery(outcome, f"earlier:{token}", self.worker, None, point))
         told = self._write(
@@ -289,7 +290,7 @@ class StudyLog(SharedLog):
         if target is None:
             if delivery.outcome.status == "failed":
                 self._check_late_failure(delivery)
-            late = {"number": number, **delivery.outcome.to_json(), "late": True}
+            late = {"number": number, **outcome_to_json(delivery.outcome), "late": True}
             entry = self._store(transaction, delivery.outcome.status, late, token, delivery.worker)
         else:
             settle(target, delivery.outcome)
@@ -358,7 +359,7 @@ class StudyLog(SharedLog):
         was_handed = any(delivery.token.split(":moved")[0] == _answer_to(entry) for entry in mine)
         if not was_handed or any(entry.token.startswith(delivery.token) for entry in mine if entry.kind == "told"):
             remedy = f"retract({number}) takes that back"
-            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
+            raise ValueError(f"x is trial {number}, which is not pending: {self.state_of(number)}; {remedy}")
 
     def _repeated(self, delivery: Delivery, entry: StoredEntry) -> Trial:
         """Return the trial of a delivery that is in the log already."""
@@ -446,7 +447,7 @@ class StudyLog(SharedLog):
         if not is_current or not self._is_open(number):
             state = f"is {before.status}" if is_current else "was handed to another worker"
             self._warn(f"trial {number} {state}, so the values of its curve that come now are stored without effect")
-            late = {"number": number, "step": step, **delivery.outcome.to_json(), "late": True}
+            late = {"number": number, "step": step, **outcome_to_json(delivery.outcome), "late": True}
             self._store(transaction, "reported", late, token, delivery.worker)
             return Reported(before, False), None
         if step <= self._inherited.get(number, 0):

@@ -8,7 +8,7 @@ Reinvest's stand.
 
 from typing import TYPE_CHECKING
 
-from gpmi._support.checks import missing_attribute
+from gpmi._support.name_hints import missing_attribute
 from gpmi.theory.bounds import Bound, corollary_1, corollary_2, gp_ucb, reinvest, theorem_1, theorem_2
 from gpmi.theory.erratum import RegretRun, observe_regret
 from gpmi.theory.gamma import (

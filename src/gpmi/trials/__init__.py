@@ -3,6 +3,7 @@
 from gpmi.trials.dataframe import Printable, front_listing, listing, names_of
 from gpmi.trials.entries import Entry
 from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
+from gpmi.trials.given_bounds import given_bounds
 from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Limit, Match, Max, Min, Objective
 from gpmi.trials.goals import Goals
 from gpmi.trials.log import Log, exactness_of
@@ -45,6 +46,7 @@ __all__ = [
     "Y",
     "exactness_of",
     "front_listing",
+    "given_bounds",
     "given_goals",
     "listing",
     "names_a_trial",

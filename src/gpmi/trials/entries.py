@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from gpmi.trials.outcomes import Outcome
 from gpmi.trials.trial import Trial
+
+EntryKind: TypeAlias = Literal[
+    "added",
+    "moved",
+    "reported",
+    "told",
+    "stopped",
+    "failed",
+    "rejected",
+    "forgotten",
+    "corrected",
+    "retracted",
+    "confirmed",
+]
 
 
 class Entry(NamedTuple):
     """One entry of the log: what happened to which trial, and when."""
 
-    kind: Literal[
-        "added",
-        "moved",
-        "reported",
-        "told",
-        "stopped",
-        "failed",
-        "rejected",
-        "forgotten",
-        "corrected",
-        "retracted",
-        "confirmed",
-    ]
+    kind: EntryKind
     number: int  # of the trial
     time: float  # seconds since 1970
     outcome: Outcome | None = None  # what it was told, or corrected to

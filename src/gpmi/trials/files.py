@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpmi._support import checks
+from gpmi._support.folders import writable_folder
 from gpmi._support.refusals import RefusedValue
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space, frozen
@@ -119,7 +120,7 @@ def check_target(path: str | Path) -> None:
     target = _checked_path(path)
     if target.suffix == ".parquet":
         _pandas("Parquet")
-    checks.writable_folder("path", target, target.parent)
+    writable_folder("path", target, target.parent)
 
 
 def _checked_path(path: str | Path) -> Path:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.name_hints import SEVERAL, similar_name
 from gpmi.trials.goal_kinds import AtLeast, AtMost, Goal, Limit, Match, Max, Min, Objective
 from gpmi.trials.outcomes import Outcome
 from gpmi.trials.outputs import Outputs
@@ -138,7 +139,7 @@ class Goals(Mapping[str, Goal]):
     def checked_name(self, name: Any) -> str:
         """Return the name of an output; refuse an unknown one."""
         if not isinstance(name, str) or name not in self._by_name:
-            near = checks.similar_name(name, list(self)) if isinstance(name, str) else None
+            near = similar_name(name, list(self)) if isinstance(name, str) else None
             hint = f"did you mean {near!r}?" if near else f"give one of {', '.join(map(repr, self))}"
             if isinstance(name, str) and near is None:
                 hint += f"; an output that is only watched has the goal None, goals={{..., {name!r}: None}}"
@@ -194,3 +195,10 @@ class Goals(Mapping[str, Goal]):
             else {"output": name, "kind": type(goal).__name__, **{f.name: getattr(goal, f.name) for f in fields(goal)}}
             for name, goal in self.pairs
         ]
+
+
+def checked_goal(goal: Any) -> None:
+    """Refuse a goal that is neither "max" nor "min", and several of them with a sentence of their own."""
+    if isinstance(goal, list | tuple | dict):
+        raise TypeError(f"goal is {checks.shown(goal)}; give 'max' or 'min', and {SEVERAL}")
+    checks.one_of("goal", goal, ("max", "min"))

@@ -19,13 +19,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, FrozenPoint, GrowingObservations, Mask, Observations, Point
 from gpmi.space import FidelityColumn
 from gpmi.trials.curves import InSteps
-from gpmi.trials.doubts import counted, doubts_that_stay, first_doubts
-from gpmi.trials.entries import Entry, Reported
+from gpmi.trials.doubts import counted, first_doubts
+from gpmi.trials.entries import Entry, EntryKind, Reported
 from gpmi.trials.exactness import Exactness
 from gpmi.trials.feasibility import Outcomes
 from gpmi.trials.goals import Goals
@@ -33,8 +32,7 @@ from gpmi.trials.levels import AtLevels
 from gpmi.trials.lookup import find_trial
 from gpmi.trials.outcomes import Outcome, details_of
 from gpmi.trials.output_rows import observed_of
-from gpmi.trials.outputs import NONE
-from gpmi.trials.trial import ENDED, PREDICTIONS, Origin, Report, Status, Trial, names_a_trial, value_of
+from gpmi.trials.trial import ENDED, PREDICTIONS, Origin, Report, Trial, value_of
 from gpmi.trials.value_goal import MAXIMISE
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
@@ -169,6 +167,10 @@ class Log:
     def __getitem__(self, number: int) -> Trial:
         return self._trials[number]
 
+    def get(self, number: int) -> Trial | None:
+        """Return the trial with this number, if there is one."""
+        return self._trials.get(number)
+
     def __len__(self) -> int:
         """The number of trials that count."""
         return len(self._counted)
@@ -192,23 +194,6 @@ class Log:
     def evaluated(self) -> int:
         """How many outcomes count in the budget: values, stops and failures. O(n)."""
         return sum(trial.status in ENDED for trial in self._trials.values())
-
-    @property
-    def spent(self) -> float:
-        """The cost of all evaluations so far, those on their way included; 0 without a fidelity. O(n)."""
-        return sum(map(self.cost_of, self._trials.values()))
-
-    def cost_of(self, trial: Trial) -> float:
-        """Return the cost of a trial so far: of its level once it has ended, or of the steps that it reported."""
-        return self.exactness.cost_of(trial, self._rows[trial.number])
-
-    def costs_of_levels(self) -> list[float]:
-        """Return the cost of each level: as given, or the mean time of its evaluations. O(n)."""
-        return self.exactness.costs_of_levels(self._trials.values(), self._rows)
-
-    def next_costs(self) -> tuple[float, dict[int, float]]:
-        """Return the least cost of a further trial, and that of what is next in each pending trial. O(n)."""
-        return self.exactness.next_costs(self._trials, self._rows, self._pending)
 
     @property
     def horizon(self) -> int | None:
@@ -360,13 +345,10 @@ class Log:
     @cached_property
     def told_before_asking(self) -> int:
         """How many values were told before the first point was asked. O(1) for each, once."""
-        return sum(all(name in trial.values for name in self.goals.required) for trial in self._told_first())
+        return sum(all(name in trial.values for name in self.goals.required) for trial in self.told_first())
 
-    def output_told_before_asking(self, name: str) -> int:
-        """How many values of this output were told before the first point was asked."""
-        return sum(name in trial.values for trial in self._told_first())
-
-    def _told_first(self) -> Iterator[Trial]:
+    def told_first(self) -> Iterator[Trial]:
+        """Yield the trials that were told before the first point was asked."""
         first = takewhile(self.is_imported, self._trials.values())
         return (trial for trial in first if trial.status == "told")
 
@@ -397,7 +379,7 @@ class Log:
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._pending and number not in self._stopped:
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
-            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
+            raise ValueError(f"x is trial {number}, which is not pending: {self.state_of(number)}; {others}")
         return number
 
     def open_number(self, trial: Trial | int, outcome: Outcome) -> int:
@@ -424,29 +406,8 @@ class Log:
         if outcome.status == "told":
             self.goals.check(outcome, self.count_of_constraints(excluding))
 
-    def correctable(self, trial: Any) -> Trial:
-        """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
-        remedy = "give a trial that was told, failed or retracted; a pending one is told"
-        return self._with_status(trial, ("told", "failed", "retracted"), remedy)
-
-    def confirmable(self, trial: Any) -> Trial:
-        """Return a trial that was told; raise a ValueError if it has another status."""
-        return self._with_status(trial, ("told",), "give a trial that was told")
-
-    def retractable(self, trial: Any) -> Trial:
-        """Return a trial that was told, stopped, failed or rejected; raise a ValueError if it has another status."""
-        remedy = "give a trial that was told, stopped, failed or rejected; a pending one is forgotten"
-        return self._with_status(trial, ("told", "stopped", "failed", "rejected"), remedy)
-
-    def _with_status(self, trial: Any, statuses: Sequence[Status], remedy: str) -> Trial:
-        if not names_a_trial(trial):
-            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
-        number = trial.number if isinstance(trial, Trial) else int(trial)
-        if number not in self._trials or self._trials[number].status not in statuses:
-            raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
-        return self._trials[number]
-
-    def _state(self, number: int) -> str:
+    def state_of(self, number: int) -> str:
+        """Say what became of the trial with this number."""
         trial = self._trials.get(number)
         return "there is no such trial" if trial is None else f"it is {trial.status}"
 
@@ -551,26 +512,14 @@ class Log:
     def _ended(self, trial: Trial) -> Trial:
         return self.exactness.ended(trial, self._rows[trial.number])
 
-    def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
-        """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
-
-        Its prediction stays. `surprise` and `information` are reset.
-        """
-        corrected = replace(self._outdated(number), **{**vars(outcome), **self.goals.derived(outcome)})
-        corrected = replace(corrected, doubts=doubts_that_stay(self._trials[number], corrected))
-        self._trials[number] = self._ended(corrected)
-        self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
+    def replace(
+        self, trial: Trial, kind: EntryKind, when: float | None = None, outcome: Outcome | None = None
+    ) -> Trial:
+        """Put a trial in place of the one with its number, and derive everything again. O(n)"""
+        self._trials[trial.number] = trial
+        self._entries.append(Entry(kind, trial.number, self._now() if when is None else when, outcome))
         self._derive()
-        return self._trials[number]
-
-    def retract(self, number: int, when: float | None = None) -> Trial:
-        """Take back the outcome of a trial: it no longer counts. O(n)."""
-        self._trials[number] = replace(
-            self._outdated(number), status="retracted", y=None, outputs=NONE, unmet=(), doubts=None
-        )
-        self._entries.append(Entry("retracted", number, self._now() if when is None else when))
-        self._derive()
-        return self._trials[number]
+        return trial
 
     def note(self, number: int, **fields: Any) -> Trial:
         """Fill further fields of a trial."""
@@ -594,17 +543,15 @@ class Log:
     def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
         """Set the point of a pending trial to one that the user chose. Predictions for the other are void. O(n)"""
         if number not in self._pending or self._trials[number].curve:
-            state = "it has values on the way" if number in self._pending else self._state(number)
+            state = "it has values on the way" if number in self._pending else self.state_of(number)
             remedy = "retract or reject it, and tell the value at the point that was used"
             raise ValueError(f"trial is {number}, which cannot be moved: {state}; {remedy}")
         old = self._trials[number]
         self.suggested.setdefault(number, old.x)
         self._left.setdefault(number, []).append(self._rows[number].tobytes())
         chosen: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
-        self._trials[number], self._rows[number] = replace(old, x=x, **chosen), row
-        self._entries.append(Entry("moved", number, self._now() if when is None else when))
-        self._derive()
-        return self._trials[number]
+        self._rows[number] = row
+        return self.replace(replace(old, x=x, **chosen), "moved", when)
 
     def confirm(self, number: int, when: float | None = None) -> Trial:
         """Record that the values of a trial are right: none is doubtful, now or later. O(n) if one was."""
@@ -627,13 +574,6 @@ class Log:
 
     def _now(self) -> float:
         return time.time()
-
-    def _outdated(self, number: int) -> Trial:
-        old = self._trials[number]
-        before, first = old.y if old.y_before is None else old.y_before, old.outputs_before
-        if old.outputs:  # the first value of every output that had one
-            first = self.goals.ordered({**old.outputs, **(first or {})})
-        return replace(old, y_before=before, outputs_before=first, surprise=None, information=None, trust=None)
 
     def _no_longer_pending(self, number: int) -> None:
         del self._pending[number]

@@ -9,8 +9,8 @@ from typing import Any
 from gpmi._support import checks
 from gpmi.trials.goal_kinds import KINDS, AtLeast, AtMost, Goal, Match, Max, Min
 from gpmi.trials.goals import Goals
-from gpmi.trials.outcomes import Outcome, by_output, checked_details
-from gpmi.trials.outputs import NONE, Outputs, checked_output
+from gpmi.trials.outcomes import Outcome, checked_details
+from gpmi.trials.outputs import NONE, Outputs, by_output, checked_output
 from gpmi.trials.trial import Trial
 from gpmi.trials.value_goal import MAXIMISE
 

@@ -1,4 +1,4 @@
-"""How a trial ends: with a value, a failure or a rejection. `Outcome` has the fields, their checks and their JSON form.
+"""How a trial ends: with a value, a failure or a rejection. `Outcome` has the fields and their checks.
 
 To add a field to an outcome, add it to `Details` and `Outcome` here, to `Trial`, and to the signatures of
 `Optimizer.tell` and `Optimizer.correct`. The log, studies, tables and files derive theirs from these.
@@ -12,8 +12,9 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from gpmi._support import checks
 from gpmi._support.checks import LARGEST, checked_noise, checked_value
+from gpmi._support.name_hints import name_hint
 from gpmi._support.text import shortened
-from gpmi.trials.outputs import NONE, Outputs, checked_output
+from gpmi.trials.outputs import NONE, Outputs, checked_outputs
 
 Ending: TypeAlias = Literal["told", "stopped", "failed", "rejected"]  # the status of a trial with an outcome
 
@@ -69,35 +70,16 @@ class Outcome:
     def checked(self) -> Outcome:
         """Return the outcome with every field validated and converted.
 
-        The log checks the number of constraints, which depends on the other values.
+        The log derives y from outputs (`Log.settle`). It checks the number of constraints, which depends on the other
+        values.
         """
         if self.outputs or not isinstance(self.outputs, Mapping):
-            return self._with_checked_outputs()
+            outputs = checked_outputs(self.status, self.outputs, self.output_noise_var, self.output_repeats)
+            return Outcome(self.status, **outputs)
         y = checked_value(self.y) if self.status == "told" else None
         noise_var, repeats = checked_noise(self.noise_var, self.repeats)
         limits, why = checked_constraints(self.constraints), checked_why(self.why)
         return Outcome(self.status, y, noise_var, repeats, limits, why)
-
-    def _with_checked_outputs(self) -> Outcome:
-        """Return the outcome with its outputs validated. The log derives y from them (`Log.settle`)."""
-        given = {"outputs": self.outputs, "noise_var": self.output_noise_var, "repeats": self.output_repeats}
-        for name, by_name in given.items():
-            if not isinstance(by_name, Mapping):
-                raise TypeError(f"{name} is {checks.shown(by_name)}; give numbers by output")
-        if self.status != "told":
-            shown = checks.shown(dict(self.outputs))
-            raise ValueError(f"outputs is {shown}, but the trial is {self.status}; only a told trial has outputs")
-        values = {name: checked_output(name, value) for name, value in self.outputs.items()}
-        variances, means = dict[str, float](), dict[str, int]()
-        for name in values:
-            given_noise, given_repeats = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
-            variances[name], means[name] = checked_noise(given_noise, given_repeats, output=name)
-        return Outcome(
-            self.status,
-            outputs=Outputs(values),
-            output_noise_var=Outputs({name: by_name for name, by_name in variances.items() if by_name != 0.0}),
-            output_repeats=Outputs({name: by_name for name, by_name in means.items() if by_name != 1}),
-        )
 
     def corrected(self, y: float | None = None, **details: Unpack[Details]) -> Outcome:
         """Return another value in its place; details that are None or left out stay as they are."""
@@ -115,29 +97,6 @@ class Outcome:
             merged[name] = Outputs({**kept, **getattr(later, name)})
         return Outcome("told", **merged)
 
-    def with_more_noise(self, extra: float | Mapping[str, float]) -> Outcome:
-        """Return the outcome with this variance added to its own, and to that of each output."""
-        if not self.outputs:
-            assert not isinstance(extra, Mapping)
-            return replace(self, noise_var=checked_noise(self.noise_var + extra, 1)[0])
-        by_name = extra if isinstance(extra, Mapping) else dict.fromkeys(self.outputs, extra)
-        variances = {name: self.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in self.outputs}
-        return replace(self, output_noise_var=Outputs(variances)).checked()
-
-    def to_json(self, *, complete: bool = False) -> dict[str, Any]:
-        """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
-        values = {name: getattr(self, name) for name in STORED}
-        stored = {name: value for name, value in values.items() if value != DEFAULTS[name] or complete}
-        if complete:  # a study without goals stores nothing about outputs
-            left_out = ("y", "noise_var", "repeats", "constraints") if self.outputs else OUTPUTS
-            stored = {name: value for name, value in stored.items() if name not in left_out}
-        return {name: _plain(value) for name, value in stored.items() if value is not None}
-
-    @staticmethod
-    def from_json(status: Ending, stored: Mapping[str, Any]) -> Outcome:
-        """Return the validated outcome of a stored object; a missing field has its default, other keys are ignored."""
-        return Outcome(status, **stored_fields(stored)).checked()
-
 
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Outcome) if field.name != "status"}
 STORED = tuple(DEFAULTS)  # the fields besides the status, which is the kind of a stored entry
@@ -148,15 +107,6 @@ OUTPUTS = ("outputs", "output_noise_var", "output_repeats")
 def details_of(source: Any) -> dict[str, Any]:
     """Return the fields of a trial or an outcome that are about its outcome, without the status and the value."""
     return {name: getattr(source, name) for name in DETAILS}
-
-
-def stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an outcome that a stored object has; a correction stores only those that change."""
-    return {name: stored[name] for name in STORED if stored.get(name) is not None}
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def checked_constraints(constraints: Any) -> tuple[float, ...]:
@@ -187,20 +137,9 @@ def checked_details(details: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the keyword arguments of `tell`; refuse a name that is none of them."""
     if unknown := details.keys() - Details.__annotations__.keys():
         name = min(unknown)
-        hint = checks.name_hint(name, ("x", "y", *Details.__annotations__))
+        hint = name_hint(name, ("x", "y", *Details.__annotations__))
         raise TypeError(f"{name} is not an argument of tell; {hint}")
     return details
-
-
-def by_output(argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
-    """Return a number for each output, given as one for all or as a dict; refuse an output that has no value."""
-    if not isinstance(given, Mapping):
-        return Outputs(dict.fromkeys(outputs, given))
-    for name in given:
-        if name not in outputs:
-            measured = ", ".join(map(repr, outputs))
-            raise ValueError(f"{argument} has {checks.shown(name)}, which y has not; give it for {measured} alone")
-    return Outputs(given)
 
 
 def checked_why(why: Any) -> str | None:

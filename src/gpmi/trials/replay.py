@@ -9,6 +9,7 @@ from typing import Any, get_args
 from gpmi._support import checks
 from gpmi._support.checks import checked_value
 from gpmi._support.types import Array, FrozenPoint
+from gpmi.trials.corrections import correct, retract
 from gpmi.trials.log import Log
 from gpmi.trials.outcomes import OUTPUTS, Ending, Outcome, check_count, details_of
 from gpmi.trials.outputs import NONE, Outputs, checked_output
@@ -131,10 +132,10 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
             log.report(numbers[i], report.step, reported_outcome(report), trials[i].ended)
     for number, trial in zip(numbers, trials, strict=True):
         if trial.status == "retracted":
-            log.retract(number)
+            retract(log, number)
         elif trial.status != "pending" and trial.outputs_before is not None:
-            log.correct(number, Outcome("told", **details_of(trial)).checked())
+            correct(log, number, Outcome("told", **details_of(trial)).checked())
         elif trial.status != "pending" and trial.y is not None and trial.y_before is not None:
-            log.correct(number, Outcome("told", trial.y, **details_of(trial)))
+            correct(log, number, Outcome("told", trial.y, **details_of(trial)))
     pairs = zip(numbers, trials, strict=True)
     log.note_doubts({number: trial.doubts for number, trial in pairs if trial.doubts is not None})

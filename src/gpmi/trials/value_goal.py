@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpmi._support import checks
-from gpmi._support.checks import SEVERAL, checked_value
+from gpmi._support.checks import checked_value
+from gpmi._support.name_hints import SEVERAL
 from gpmi.trials.goal_kinds import Max, Min
-from gpmi.trials.goals import Goals
+from gpmi.trials.goals import Goals, checked_goal
 from gpmi.trials.outcomes import OUTPUTS, Outcome, check_count
 from gpmi.trials.outputs import NONE, Y
 from gpmi.trials.trial import Trial
@@ -22,7 +23,7 @@ class ValueGoal(Goals):
     @staticmethod
     def to(direction: str) -> ValueGoal:
         """Return the goal to maximise ("max") or to minimise y ("min")."""
-        checks.checked_goal(direction)
+        checked_goal(direction)
         return ValueGoal(((Y, Min() if direction == "min" else Max()),))
 
     @property

@@ -118,7 +118,7 @@ class ModelView(TrialsView):
         from scipy.special import ndtr
 
         ledger, levels = self.ledger, ndtr(np.array([-1.0, 0.0, 1.0]))
-        quantiles = ledger.model.to_units_of_y(ledger.belief.quantiles(ledger.model.recommended, levels))
+        quantiles = ledger.model.to_units_of_y(ledger.belief.quantiles(ledger.model.recommendation.row, levels))
         low, middle, high = np.sort(ledger.orientation.values(quantiles)).tolist()
         return low, middle, high
 

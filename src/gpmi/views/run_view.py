@@ -439,7 +439,7 @@ class OutputView(ModelView, RunView):
     @cached_property
     def recommended_row(self) -> Array | None:
         """The coordinates (d,) of the point with the best posterior mean."""
-        return None if self.ledger is None else self.ledger.model.recommended
+        return None if self.ledger is None else self.ledger.model.recommendation.row
 
     def centre_of(self, output: str) -> tuple[str, str]:
         """Return what the point with the best posterior mean is called."""

@@ -19,6 +19,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.data import warped
 from gpmi.model.fitting.fit import Prior
+from gpmi.model.fitting.prior_draws import drawn_priors
 from gpmi.model.model import Model, conditioned
 
 _BELIEF = 5  # prior weight of factor 1, in pseudo-residuals; chosen on separate draws
@@ -78,7 +79,7 @@ def draw_priors_of(model: Model, observed: Observations, *, open_noise: bool = F
     setting = model.setting
     detrended = setting.detrended(observed)
     options: dict[str, Any] = {"known_mean": setting.trend is not None, "preloaded": setting.preloaded}
-    priors = setting.priors.draw(model.n, detrended, model.warp, **options, open_noise=open_noise)
+    priors = drawn_priors(setting.priors, model.n, detrended, model.warp, **options, open_noise=open_noise)
     ahead = [posterior.ahead.surprise[1:] for posterior in _posteriors(model, observed, priors, np.ones(len(priors)))]
     return PriorDraws(priors, normal_quantiles(np.array(ahead)))
 

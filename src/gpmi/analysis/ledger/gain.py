@@ -144,7 +144,7 @@ def expected_improvement(model: Model, belief: Belief, z: Array) -> float:
     Where trials fail it is weighted by the probability that z works. If y is transformed, f(recommended) is replaced by
     its median under each posterior. O(n^2 m) for each posterior.
     """
-    row, total = model.recommended, np.zeros(len(z))
+    row, total = model.recommendation.row, np.zeros(len(z))
     for posterior in belief.posteriors:
         best = float(posterior.mu(row)[0])
         state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)

@@ -30,7 +30,7 @@ from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, u
 from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.undetected_noise import UndetectedNoise
+from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.search.screen import screen_of
@@ -295,7 +295,7 @@ class Ledger(RunLedger):
         if self._too_little(self.n) is not None:
             return False
         part = self._part(fixed)
-        recommended = model.recommended_in(part)
+        recommended = model.recommendation.row_in(part)
         z = part.rows if part.rows is not None else screen_of(part, self.setting.seed)
         works = None if model.chance is None else model.chance.works(z)
         straight = not (model.warp.bends or model.setting.bounds.limited)
@@ -390,7 +390,7 @@ class Ledger(RunLedger):
         return longest_idle(self.space, self.rows)
 
     def _at_best(self, part: Space) -> tuple[Point, float, float]:
-        row = self.model.recommended_in(part)
+        row = self.model.recommendation.row_in(part)
         low, middle, high = self.believed_at(row)
         return self.space.decode(row), middle, 0.5 * (high - low)
 
@@ -413,7 +413,7 @@ class Ledger(RunLedger):
     @cached_property
     def floor(self) -> float:
         """The smallest regret that counts: the sd of the noise, or the resolution of the draws if that is larger."""
-        (var,) = self.model.posterior.kernel.diagonal(self.model.recommended[None])
+        (var,) = self.model.posterior.kernel.diagonal(self.model.recommendation.row[None])
         return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
 
     @property
@@ -437,7 +437,7 @@ class Ledger(RunLedger):
         model = self.model
         if not model.warp.bends:
             return sd
-        return model.in_units_of_y(float(model.posterior.mu(model.recommended)[0]), sd)[1]
+        return model.in_units_of_y(float(model.posterior.mu(model.recommendation.row)[0]), sd)[1]
 
     @property
     def gain_unit(self) -> float:
@@ -458,7 +458,7 @@ class Ledger(RunLedger):
     def undetected_noise(self) -> UndetectedNoise | None:
         """Return the noise that may exist although the model has none (`undetected_noise`); None if it has some."""
         detrended = self.setting.detrended(replace(self.observed, y=self.values))
-        return self.setting.priors.undetected_noise(detrended, self.model.prior)
+        return undetected_noise(self.setting.priors, detrended, self.model.prior)
 
     @one_blas_thread
     def gain(self, evaluations: int = 10, *, fixed: Mapping[Any, Any] | None = None) -> Gain:
@@ -474,7 +474,7 @@ class Ledger(RunLedger):
         key = evaluations, part.fixed_coordinates
         if key not in self._gains:
             rng = np.random.default_rng([self.setting.seed, self.n, evaluations, 2])  # no suggestion draws from it
-            normals, row = self.orientation.normals(rng), self.model.recommended_in(part)
+            normals, row = self.orientation.normals(rng), self.model.recommendation.row_in(part)
             drawn = draw_gain(self.model, self.belief, row, regret.where, evaluations, normals)
             self._gains[key] = replace(drawn, is_damped=self._is_noisy and not self.setting.priors.is_fixed)
         return self._gains[key]

@@ -120,7 +120,7 @@ def draw_regret(
     its queries is compared within its own part of the space.
     """
     space, seed = within or model.setting.space, model.setting.seed
-    recommended = model.recommended_in(space)
+    recommended = model.recommendation.row_in(space)
     at = np.concatenate([recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
     regions = regions_of(model, space, at[:1], size, len(mixture))
@@ -154,7 +154,7 @@ def unknown_regret(model: Model, space: Space, why: str) -> Regret:
     """Return the regret if the values do not support an interval: it may be anything."""
     draws = np.full(1, np.inf)
     nowhere = np.empty((0, space.dim))
-    return Regret(model.n, space.decode(model.recommended_in(space)), draws, draws, nowhere, why, True)
+    return Regret(model.n, space.decode(model.recommendation.row_in(space)), draws, draws, nowhere, why, True)
 
 
 def trailing_repeats(queries: Array, same: float) -> int:

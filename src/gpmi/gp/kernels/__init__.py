@@ -6,7 +6,8 @@ from gpmi.gp.kernels.levels import Levels
 from gpmi.gp.kernels.linear import Linear
 from gpmi.gp.kernels.mapped import Mapped
 from gpmi.gp.kernels.matern import Matern
-from gpmi.gp.kernels.stationary import RBF, Stationary
+from gpmi.gp.kernels.rbf import RBF
+from gpmi.gp.kernels.stationary import Stationary
 
 __all__ = [
     "RBF",

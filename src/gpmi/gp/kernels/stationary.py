@@ -1,4 +1,4 @@
-"""Stationary kernels, and RBF; `gpmi.gp.kernels.base` defines their interface."""
+"""Stationary kernels; `gpmi.gp.kernels.base` defines their interface."""
 
 from __future__ import annotations
 
@@ -171,18 +171,6 @@ class Stationary(Kernel):
             return gradient
 
         return k, pull
-
-
-@dataclass(frozen=True)
-class RBF(Stationary):
-    """k(x, z) = v exp(-r^2 / 2), the squared exponential: samples are smooth to every order."""
-
-    def kappa(self, r2: Array) -> Array:
-        return np.exp(-0.5 * r2)
-
-    def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        kappa = np.exp(-0.5 * r2)
-        return kappa, -0.5 * kappa
 
 
 def _squared_distances(x: Array, z: Array) -> Array:

@@ -18,7 +18,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from gpmi._support import checks
+from gpmi._support import checks, name_hints
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import await_earlier, is_shared, publish, published
 from gpmi.integrations.optuna.follower import PREDICTIONS, Follower
@@ -273,7 +273,7 @@ def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None,
     for name in options:
         if name not in arguments:
             ours = ("search_space", "seed", "stale_after", "reference_point", *arguments)
-            hint = INSTEAD[name] if name in INSTEAD else checks.name_hint(name, ours)
+            hint = INSTEAD[name] if name in INSTEAD else name_hints.name_hint(name, ours)
             raise TypeError(f"{name} is not an argument of GPMISampler; {hint}")
         if search_space is None and name in ("constraints", "x0", "mean"):
             raise ValueError(f"{name} refers to the parameters; give search_space as well")

@@ -16,16 +16,17 @@ from gpmi._support.types import Array
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern
-from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.data import subset
 from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
+from gpmi.model.fitting.row_noise import RowNoise
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.template_covariance import template_covariance
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
 from gpmi.space.features import FeatureColumns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
-_MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
+MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
 
 
 class Solved(NamedTuple):
@@ -71,12 +72,12 @@ class Criterion:
 
     def mean(self, q: Array) -> float:
         """Return the most probable constant mean given q."""
-        solved = self._solve(q) if len(self.y) else None
+        solved = self.solve(q) if len(self.y) else None
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
         """Return the mean square of the standardised residuals. Its expectation is 1 if q is true."""
-        solved = self._solve(q) if len(self.y) else None
+        solved = self.solve(q) if len(self.y) else None
         return 0.0 if solved is None else self._mean_square(solved)
 
     def _mean_square(self, solved: Solved) -> float:
@@ -85,19 +86,9 @@ class Criterion:
         within = 0.0 if self._noises is None else float((self._noises.within / self._noises.each(solved.noise)).sum())
         return (float(weights @ (self.y - solved.mean)) + within) / self.values
 
-    def log_predictive(self, q: Array) -> Array:
-        """Return log p(row | the other rows) for each row, (n,); -inf where C is not positive definite. O(n^3)."""
-        solved = self._solve(q)
-        if solved is None:
-            return np.full(len(self.y), -np.inf)
-        precision = self._precision(solved)
-        diagonal = precision.diagonal()
-        log: Array = 0.5 * (np.log(diagonal / (2.0 * np.pi)) - (precision @ self.y) ** 2 / diagonal)
-        return log
-
     def loss(self, q: Array) -> tuple[float, Array]:
         """Return -(criterion + log p(q)) and its gradient. O(n^3 + n^2 p)."""
-        solved = self._solve(q)
+        solved = self.solve(q)
         if solved is None:
             return NO_FIT, np.zeros_like(q)
         value, by_pair, by_diagonal, by_noise = self._minus_criterion(solved)
@@ -119,7 +110,7 @@ class Criterion:
         if whitened is None:
             return NO_FIT
         (by_y, by_one), logdet = whitened.columns.T, whitened.logdet
-        precision = float(by_one @ by_one) + _MEAN_SD**-2
+        precision = float(by_one @ by_one) + MEAN_SD**-2
         fit = float(by_y @ by_y) - float(by_y @ by_one) ** 2 / precision
         off = (q - self.unknowns.centre) / self.unknowns.width
         within = 0.0 if self._noises is None else self._noises.minus_log_within(noise)[0]
@@ -134,7 +125,7 @@ class Criterion:
         self._diagonal[:] = values.diagonal + (noise if self._noises is None else self._noises.of_rows(noise))
         return noise, values.pull
 
-    def _solve(self, q: Array) -> Solved | None:
+    def solve(self, q: Array) -> Solved | None:
         """Return C at q, inverted; None where it is not positive definite. Cached, because the mean is read after a
         descent.
         """
@@ -144,15 +135,15 @@ class Criterion:
             inverted, solved = invert(self._c, self._b), None
             if inverted is not None:
                 by_y, by_one = inverted.solution.sum(axis=0).tolist()  # 1^T C^-1 y and 1^T C^-1 1
-                solved = Solved(inverted, by_y / (by_one + _MEAN_SD**-2), noise, pull)
+                solved = Solved(inverted, by_y / (by_one + MEAN_SD**-2), noise, pull)
             self._last = key, solved
         return self._last[1]
 
     def _minus_criterion(self, solved: Solved) -> tuple[float, Array, Array, float]:
         """Return -log p(y | q) - n/2 log 2 pi, maximised over the mean m, and its derivatives.
 
-        These are 2 d / d C by pair and diagonal, and d / d log noise. With m ~ N(0, _MEAN_SD^2) the value is 1/2 (r^T
-        C^-1 r + log det C + m^2 / _MEAN_SD^2), r = y - m. Its derivative by C is 1/2 (C^-1 - w w^T) with w = C^-1 r.
+        These are 2 d / d C by pair and diagonal, and d / d log noise. With m ~ N(0, MEAN_SD^2) the value is 1/2 (r^T
+        C^-1 r + log det C + m^2 / MEAN_SD^2), r = y - m. Its derivative by C is 1/2 (C^-1 - w w^T) with w = C^-1 r.
         """
         inverse, solution, logdet = solved.inverted
         pairs = self.covariance.pairs
@@ -161,7 +152,7 @@ class Criterion:
         by_pair = np.take(inverse, pairs.at, out=pairs.scratch, mode="clip")
         by_pair -= weights[pairs.i] * weights[pairs.j]
         value, by_diagonal = (
-            0.5 * (fit + logdet + (solved.mean / _MEAN_SD) ** 2),
+            0.5 * (fit + logdet + (solved.mean / MEAN_SD) ** 2),
             inverse.diagonal() - weights * weights,
         )
         if self._noises is None:
@@ -169,16 +160,6 @@ class Criterion:
         within, slope = self._noises.minus_log_within(solved.noise)
         by_noise = slope + 0.5 * float(by_diagonal @ self._noises.slope_of_rows(solved.noise))
         return value + within, by_pair, by_diagonal, by_noise
-
-    def _precision(self, solved: Solved) -> Array:
-        """Return the inverse of C + _MEAN_SD^2 1 1^T, the covariance of y if the mean is unknown (Sherman and
-        Morrison).
-        """
-        lower, solution, _ = solved.inverted
-        pairs, ones = self.covariance.pairs, solution[:, 1]
-        precision = pairs.matrix(lower.ravel()[pairs.at], lower.diagonal())
-        precision -= np.multiply.outer(ones / (_MEAN_SD**-2 + float(ones.sum())), ones)
-        return precision
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,57 +1,36 @@
 """One fit: the prior that is most probable given some observations, or predicts them best, and draws around it.
 
-The noise variance is learned here: together with the kernel in `fit`, alone in `fit_noise`. The unknowns are learned in
-units in which the space is the unit cube and y has mean 0 and variance 1. They are returned in the user's units.
+The noise variance is learned together with the kernel; `noise_fit` learns it alone. The unknowns are learned in units
+in which the space is the unit cube and y has mean 0 and variance 1. They are returned in the user's units.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from gpmi._support.types import Array, Event
-from gpmi.gp.conditioned import Conditioned
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import eigen, invert
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import PriorMean
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
-from gpmi.model.fitting.data import FIT_POINTS, FitData, RowNoise
+from gpmi.model.fitting.data import FIT_POINTS, FitData
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
+from gpmi.model.fitting.leave_one_out import log_predictive
+from gpmi.model.fitting.many_rows import best_of_all, surprisal_of_all
+from gpmi.model.fitting.row_noise import RowNoise
 from gpmi.model.fitting.slice_sampling import sample
-from gpmi.model.fitting.source_rows import SourceRows
+from gpmi.model.fitting.source_rows import SourceRows, SourceUnits
 from gpmi.model.fitting.theta_units import has_free_variance
-from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE
 from gpmi.model.fitting.warp import IDENTITY, Warp
 
 # Our choices, not tuned.
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
 _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about as many as a whole descent takes
 _RACE_POINTS = 128  # observations in this comparison, at most: an eighth of the cost with FIT_POINTS
-_JUDGE_POINTS = 1024  # observations on which the minima of a fit on FIT_POINTS of them are compared, at most
-_FAR = 16.0  # skip noise variances this many nats (a factor of 1e7) less probable than the best
 _RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
-
-EARLIER_STAYS = Event(
-    "subset", "an earlier prior explains all values better than one learned from others of them, and stays"
-)
-
-
-class SourceUnits(NamedTuple):
-    """The values of earlier studies in the units of this one: location + scale * standardised value."""
-
-    rows: SourceRows
-    location: float
-    scale: float
-    noise_factor: float = 1.0  # of the noise variances
-
-    def condition(self, kernel: Kernel, noise_var: float, mean: float) -> Conditioned:
-        """Return f given the values of the sources."""
-        return self.rows.condition(kernel, noise_var, mean, self.location, self.scale, self.noise_factor)
 
 
 @dataclass(frozen=True)
@@ -105,10 +84,10 @@ def fit(
     `predictive` how well it predicts each y from the others.
 
     With `many` observations, more than FIT_POINTS, every start is followed to its minimum on the rows of the fit. The
-    minima and `warm` as it is are then compared by their evidence on all rows, _JUDGE_POINTS of them: some hundred rows
+    minima and `warm` as it is are then compared by their evidence on all rows, JUDGE_POINTS of them: some hundred rows
     may be explained by short lengthscales without noise, or say nothing of a parameter, where the others know better.
     """
-    events = _subset_event(y)
+    events = subset_event(y)
     whole = FitData(x, y, noises)
     subsample = whole.at_most(FIT_POINTS)
     location, scale, data = replace(subsample, y=warp(subsample.y)).standardised()
@@ -116,12 +95,9 @@ def fit(
     criterion = setting.criterion(data.x, z, scale, data.noises)
     starts = _starts(criterion, scale, warm, wide, many, setting.sources)
     if many:
-        minima = [descend(criterion, begin, ROUNDS) for begin in starts]
-        if warm is not None:
-            minima.append(descend(criterion, starts[-1], 0))  # the earlier fit as it is
-        minimum = min(minima, key=_surprisal_of_all(setting, whole, warp, criterion, scale))
-        if warm is not None and minimum is minima[-1]:
-            events = (*events, EARLIER_STAYS)
+        judged = surprisal_of_all(setting, whole, warp, criterion, scale)
+        minimum, repeated = best_of_all(criterion, starts, judged, None if warm is None else starts[-1])
+        events = (*events, *repeated)
     else:
         minimum = _best_minimum(criterion, starts)
     if minimum.loss == NO_FIT and len(z):
@@ -138,8 +114,8 @@ def fit(
 
     best = prior_at(minimum.q, minimum.hessian)
     if predictive:
-        log_predictive = criterion.log_predictive(minimum.q)[len(criterion.y) - len(z) :]
-        best = replace(best, log_predictive=log_predictive + warp.log_slope(subsample.y) - math.log(scale))
+        by_row = log_predictive(criterion, minimum.q)[len(criterion.y) - len(z) :]
+        best = replace(best, log_predictive=by_row + warp.log_slope(subsample.y) - math.log(scale))
     if rng is None or minimum.loss == NO_FIT:
         return best
     return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, minimum, SAMPLES, rng)))
@@ -172,24 +148,6 @@ def _best_minimum(criterion: Criterion, starts: list[DescentPoint]) -> DescentPo
     return descend(criterion, starts[0], ROUNDS)
 
 
-def _surprisal_of_all(
-    setting: FitSetting, whole: FitData, warp: Warp, criterion: Criterion, scale: float
-) -> Callable[[DescentPoint], float]:
-    """Return -log p(y, q) at a point in the units of `criterion`, for y of up to _JUDGE_POINTS rows of `whole`.
-
-    Each call costs a factorisation, O(n^3).
-    """
-    rows = whole.at_most(_JUDGE_POINTS)
-    _, unit, data = replace(rows, y=warp(rows.y)).standardised()
-    judge = setting.criterion(data.x, data.y, unit, data.noises)
-
-    def surprisal(point: DescentPoint) -> float:
-        noise = criterion.noise(point.q) * (scale / unit) ** 2
-        return judge.surprisal(judge.covariance.q_of(criterion.covariance.kernel(point.q), noise))
-
-    return surprisal
-
-
 def _unexplained(setting: FitSetting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
     """Return an event if the fixed parts of the kernel cannot explain y.
 
@@ -213,76 +171,7 @@ def _unexplained(setting: FitSetting, criterion: Criterion, q: Array) -> tuple[E
     return (Event("clipped", message),)
 
 
-class NoiseDensity(NamedTuple):
-    """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
-
-    log_noise: Array  # (400,)
-    loss: Array  # (400,), infinite where it was skipped because it is far above the smallest
-    unit: float
-
-
-def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> NoiseDensity:
-    """Return the density of noise_var given y, under a fixed kernel with mean 0. O(n^3): one eigendecomposition.
-
-    If rows have their own error bars, it takes one factorisation for each noise_var tried.
-    """
-    data = FitData(x, y, noises).at_most(FIT_POINTS)
-    x, y, noises = data.x, data.y, data.noises
-    mean = float(kernel.diagonal(x).mean()) if len(y) else 0.0
-    unit = mean if mean * np.exp(BOUNDS_NOISE[0]) >= np.finfo(float).tiny else 1.0  # a smaller noise_var divides to nan
-    log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
-    penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
-    s = unit * np.exp(log_noise)
-    if noises is not None and noises.error.any():
-        return NoiseDensity(log_noise, _loss_with_error_bars(kernel(x, x), y, noises, s, penalty), unit)
-    # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
-    root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
-    values, vectors = eigen(kernel(x, x) * root * root[:, None])
-    rotated = (vectors.T @ (y * root)) ** 2
-    total = np.maximum(values, 0.0)[:, None] + s  # an eigenvalue below 0 is rounding
-    loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
-    if noises is not None:
-        loss += [noises.minus_log_within(each)[0] for each in s.tolist()]
-    return NoiseDensity(log_noise, loss, unit)
-
-
-def fit_noise(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> Prior:
-    """Learn the most probable noise_var under a fixed kernel, with mean 0. The cost is that of `noise_density`."""
-    events = _subset_event(y)
-    log_noise, loss, unit = noise_density(x, y, kernel, noises)
-    best = int(np.argmin(loss))
-    noise_var = unit * float(np.exp(log_noise[best]))
-    if best == len(log_noise) - 1 and len(y):
-        clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
-        events = (*events, Event("clipped", clipped))
-    return Prior(kernel, noise_var, events=events)
-
-
-def _loss_with_error_bars(k: Array, y: Array, noises: RowNoise, s: Array, penalty: Array) -> Array:
-    """Return the loss at the noise variances s for rows with error bars: first at every tenth, then where it is small.
-
-    Grid cells whose two ends are both _FAR above the minimum are skipped (inf).
-    """
-
-    def loss(number: int) -> float:
-        c = k + np.diag(noises.of_rows(float(s[number])))
-        solved = invert(c, y[:, None])
-        if solved is None:
-            return math.inf
-        fitted = 0.5 * (float(y @ solved.solution[:, 0]) + solved.logdet)
-        return fitted + noises.minus_log_within(float(s[number]))[0] + float(penalty[number])
-
-    losses = np.full(len(s), np.inf)
-    rough = [*range(0, len(s) - 1, 10), len(s) - 1]
-    losses[rough] = [loss(number) for number in rough]
-    near = losses[rough] <= losses.min() + _FAR
-    for i in np.flatnonzero(near[:-1] | near[1:]).tolist():
-        between = range(rough[i] + 1, rough[i + 1])
-        losses[between] = [loss(number) for number in between]
-    return losses
-
-
-def _subset_event(y: Array) -> tuple[Event, ...]:
+def subset_event(y: Array) -> tuple[Event, ...]:
     """Return an event if not all observations are used."""
     if len(y) <= FIT_POINTS:
         return ()

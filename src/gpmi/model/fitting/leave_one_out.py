@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.model.fitting.criterion import Criterion, Solved
-from gpmi.model.fitting.data import RowNoise
+from gpmi.model.fitting.criterion import MEAN_SD, Criterion, Solved
+from gpmi.model.fitting.row_noise import RowNoise
 
 
 def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
@@ -63,14 +63,14 @@ class LeaveOneOut(Criterion):
 
     def _mean_square(self, solved: Solved) -> float:
         """Return the mean square of the standardised residuals of each y given the others."""
-        precision = self._precision(solved)
+        precision = precision_of(self, solved)
         if self._noises is not None:
             return leave_one_out_of_values(precision, self.y, self._noises, solved.noise).misfit
         return float(np.mean((precision @ self.y) ** 2 / precision.diagonal()))
 
     def _minus_criterion(self, solved: Solved) -> tuple[float, Array, Array, float]:
         """Return -sum_i log p(y_i | the other y, q) - n/2 log 2 pi, 2 d / d C by pair and diagonal, d / d log noise."""
-        precision = self._precision(solved)
+        precision = precision_of(self, solved)
         if self._noises is None:
             value, by_c = leave_one_out(precision, self.y)
             by_noise = 0.5 * solved.noise * float(by_c.diagonal().sum())
@@ -79,3 +79,23 @@ class LeaveOneOut(Criterion):
             by_noise = float(by_v @ (solved.noise / self._noises.repeats))
             by_noise += 0.5 * float(by_c.diagonal() @ self._noises.slope_of_rows(solved.noise))
         return value, by_c.ravel()[self.covariance.pairs.at], by_c.diagonal(), by_noise
+
+
+def precision_of(criterion: Criterion, solved: Solved) -> Array:
+    """Return the inverse of C + MEAN_SD^2 1 1^T, the covariance of y if the mean is unknown (Sherman and Morrison)."""
+    lower, solution, _ = solved.inverted
+    pairs, ones = criterion.covariance.pairs, solution[:, 1]
+    precision = pairs.matrix(lower.ravel()[pairs.at], lower.diagonal())
+    precision -= np.multiply.outer(ones / (MEAN_SD**-2 + float(ones.sum())), ones)
+    return precision
+
+
+def log_predictive(criterion: Criterion, q: Array) -> Array:
+    """Return log p(row | the other rows) for each row, (n,); -inf where C is not positive definite. O(n^3)."""
+    solved = criterion.solve(q)
+    if solved is None:
+        return np.full(len(criterion.y), -np.inf)
+    precision = precision_of(criterion, solved)
+    diagonal = precision.diagonal()
+    log: Array = 0.5 * (np.log(diagonal / (2.0 * np.pi)) - (precision @ criterion.y) ** 2 / diagonal)
+    return log

@@ -18,8 +18,11 @@ from gpmi.gp.linalg import eigen
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, warped
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
-from gpmi.model.fitting.fit import Prior, SourceUnits, noise_density
+from gpmi.model.fitting.fit import Prior
+from gpmi.model.fitting.noise_fit import noise_density
+from gpmi.model.fitting.schedule import PriorSchedule, fit_size
 from gpmi.model.fitting.slice_sampling import chain
+from gpmi.model.fitting.source_rows import SourceUnits
 from gpmi.model.fitting.warp import Warp
 
 # Draws of the prior; everything that depends on them costs in proportion. The smallest number that covers well
@@ -28,7 +31,31 @@ DRAWS = 16
 _SAME = 1.0  # sd: two peaks that are closer are one; our choice
 _REPEATS, _NOTHING = 4, 0.02  # descents that are repeated from their end, at most, and the gain that is none, in nats
 _DIFFERENCE = 0.02  # step of the differences behind a Hessian, in logarithms; rounding and curvature are far below 1 %
+_STREAM = 3  # stream id of these draws; 1 and 2 in its place belong to the ledger
 _BURN_IN = 4  # draws discarded because the chain starts at the peak; our choice
+
+
+def drawn_priors(
+    priors: PriorSchedule,
+    p: int,
+    observed: Observations,
+    warp: Warp,
+    *,
+    known_mean: bool = False,
+    preloaded: int = 0,
+    open_noise: bool = False,
+) -> tuple[Prior, ...]:
+    """Draw the prior of warp(y) given the first p of the observations, several times with equal weights.
+
+    No suggestion uses these draws. Only for a prior that is learned. With `open_noise` the noise has the prior
+    LOG_OPEN_NOISE, if the kernel is learned, too.
+    """
+    first = observed.first(p)
+    if not priors.learns_kernel:
+        return draw_noise_priors(priors.setting, first)
+    near = priors(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
+    rng = np.random.default_rng([priors.seed, p, 0, _STREAM])
+    return draw_priors(priors.setting_of(near), first, near, warp, rng, open_noise=open_noise)
 
 
 class DrawingProblem(NamedTuple):

@@ -8,31 +8,27 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.types import Array, Event, Observations
+from gpmi._support.types import Array, Observations
 from gpmi.gp.kernels import Kernel
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
-from gpmi.model.fitting.fit import Prior, fit, fit_noise
+from gpmi.model.fitting.fit import Prior, fit
+from gpmi.model.fitting.given_kernel import given_kernel
 from gpmi.model.fitting.leave_one_out import LeaveOneOut
 from gpmi.model.fitting.level_covariance import LevelColumn
-from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
+from gpmi.model.fitting.noise_fit import fit_noise
+from gpmi.model.fitting.source_fit import fit_with_sources
 from gpmi.model.fitting.source_rows import SourceRows
 from gpmi.model.fitting.student_prior import fit_student
-from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
-from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
 from gpmi.space.features import FeatureColumns
 
-# Earlier studies are ignored if the values are predicted better without them by this many nats. A single prediction
-# counts for at most MOST_NATS. CLEARLY was compared with 4, and with never, on the development problems of
-# docs/benchmarks/transfer.md; MOST_NATS is our choice, as for levels.
-CLEARLY, MOST_NATS = 2.0, 3.0
 BULK = 128  # from this many preloaded values on, one fit serves all; for fewer, fits cost less than two suggestions
 
 
@@ -60,7 +56,7 @@ class PriorSchedule:
         features: FeatureColumns | None = None,  # of options with descriptors
         sources: SourceRows | None = None,  # of earlier studies, to whose functions f is related
     ) -> None:
-        template = _checked_kernel(kernel, len(span))
+        template = given_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
         checks.one_of("fit", fit, ("map", "loo", "mcmc"))
         if fit != "map" and not template.unknown:
@@ -70,8 +66,8 @@ class PriorSchedule:
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         criterion = LeaveOneOut if fit == "loo" else Criterion
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, criterion, levels, features, sources)
-        self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
+        self.setting = FitSetting(template, noise_var, span, groups, criterion, levels, features, sources)
+        self._sampled, self.seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 
     def cleared(self) -> PriorSchedule:
@@ -83,17 +79,17 @@ class PriorSchedule:
     @cached_property
     def is_fixed(self) -> bool:
         """Whether nothing is learned."""
-        return self._setting.noise_var is not None and not self._setting.template.unknown
+        return self.setting.noise_var is not None and not self.setting.template.unknown
 
     @property
     def learns_kernel(self) -> bool:
         """Whether a part of the kernel is learned."""
-        return bool(self._setting.template.unknown)
+        return bool(self.setting.template.unknown)
 
     @property
     def noise_var(self) -> float | None:
         """The fixed noise variance; None if it is learned."""
-        return self._setting.noise_var
+        return self.setting.noise_var
 
     def fit_size(self, n: int) -> int:
         """Return how many of n observations the prior in use is learned from."""
@@ -118,7 +114,7 @@ class PriorSchedule:
         `preloaded` observations existed before the first suggestion. If there are BULK of them or more, no fit on fewer
         is needed. Then the first fit has no warm start, a bulk load costs one fit, and later fits start from it.
         """
-        kernel, noise_var = self._setting.template, self._setting.noise_var
+        kernel, noise_var = self.setting.template, self.setting.noise_var
         if self.is_fixed:
             assert noise_var is not None
             return Prior(kernel, noise_var)
@@ -127,9 +123,9 @@ class PriorSchedule:
         return self._learned[p]
 
     def _fit(self, p: int, observed: Observations, known_mean: bool, preloaded: int) -> Prior:
-        first, kernel = observed.first(p), self._setting.template
+        first, kernel = observed.first(p), self.setting.template
         if self.student_noise:
-            return fit_student(self._setting, first)
+            return fit_student(self.setting, first)
         data = FitData.of(first)
         if not kernel.unknown:
             return fit_noise(data.x, data.y, kernel, data.noises)
@@ -139,23 +135,12 @@ class PriorSchedule:
         is_cold = is_bulk and begin is None
         warm = None if begin is None else self(begin, observed, known_mean=known_mean, preloaded=preloaded)
         wide = is_cold or is_wide(p)
-        if self._setting.sources is None:
+        if self.setting.sources is None:
             return self._alone(first, data, warm, known_mean=known_mean, anew=is_cold, wide=wide)
-        fits = () if warm is None else (warm, warm.rival)
-        warms = {prior.sources is not None: prior for prior in fits if prior is not None}
+        earlier = () if warm is None else (warm, warm.rival)
+        warms = {prior.sources is not None: prior for prior in earlier if prior is not None}
         alone = self._alone(first, data, warms.get(False), known_mean=known_mean, anew=is_cold, wide=wide)
-        related = fit(
-            self._setting,
-            data.x,
-            data.y,
-            warm=warms.get(True),
-            wide=wide,
-            many=p > FIT_POINTS,
-            rng=self._rng(p),
-            noises=data.noises,
-            predictive=True,
-        )
-        return _better(related, alone, self._setting.sources)
+        return fit_with_sources(self.setting, data, p, warms.get(True), alone, wide=wide, rng=self._rng(p))
 
     def _alone(
         self, first: Observations, data: FitData, warm: Prior | None, *, known_mean: bool, anew: bool, wide: bool
@@ -168,51 +153,21 @@ class PriorSchedule:
             data = FitData.of(replace(first, y=warp(first.y)))
             data = replace(data, y=warp.inverse(data.y))
         learn = partial(fit, self._without_sources, data.x, data.y, noises=data.noises)
-        predictive = self._setting.sources is not None
+        predictive = self.setting.sources is not None
         n = len(first)
         return learn(warp=warp, warm=warm, wide=wide, many=n > FIT_POINTS, rng=self._rng(n), predictive=predictive)
 
     def _rng(self, p: int) -> np.random.Generator | None:
         """Return the random numbers of the fit on p observations; None if it draws no priors."""
-        return np.random.default_rng([self._seed, p, 0]) if self._sampled else None
+        return np.random.default_rng([self.seed, p, 0]) if self._sampled else None
 
     @cached_property
     def _without_sources(self) -> FitSetting:
-        return replace(self._setting, sources=None)
+        return replace(self.setting, sources=None)
 
-    def _setting_of(self, near: Prior) -> FitSetting:
+    def setting_of(self, near: Prior) -> FitSetting:
         """Return the setting of the fit `near`: without earlier studies, if they were ignored."""
-        return self._without_sources if near.sources is None else self._setting
-
-    def draw(
-        self,
-        p: int,
-        observed: Observations,
-        warp: Warp,
-        *,
-        known_mean: bool = False,
-        preloaded: int = 0,
-        open_noise: bool = False,
-    ) -> tuple[Prior, ...]:
-        """Draw the prior of warp(y) given the first p of the observations, several times with equal weights.
-
-        No suggestion uses these draws. Only for a prior that is learned. With `open_noise` the noise has the prior
-        LOG_OPEN_NOISE, if the kernel is learned, too.
-        """
-        first = observed.first(p)
-        if not self._setting.template.unknown:
-            return draw_noise_priors(self._setting, first)
-        near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
-        return draw_priors(self._setting_of(near), first, near, warp, self._stream(p, 3), open_noise=open_noise)
-
-    def undetected_noise(self, observed: Observations, near: Prior) -> UndetectedNoise | None:
-        """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""
-        learned = self._setting.template.unknown and not self.student_noise
-        return undetected_noise(self._setting_of(near), observed, near) if learned else None
-
-    def _stream(self, p: int, use: int) -> np.random.Generator:
-        """Return random numbers that no suggestion uses; 1 and 2 in the last place belong to the ledger."""
-        return np.random.default_rng([self._seed, p, 0, use])
+        return self._without_sources if near.sources is None else self.setting
 
     def _warp(self, x: Array, y: Array, before: Warp, *, anew: bool) -> Warp:
         """Return the transformation of y: chosen at 8, 16, ..., 256 observations or `anew`, if nothing is fixed.
@@ -220,23 +175,9 @@ class PriorSchedule:
         Beyond FIT_POINTS it stays, because a fit uses no more observations than that.
         """
         n = len(y)
-        if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n) <= FIT_POINTS):
+        if self.setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n) <= FIT_POINTS):
             return softened(y) if self._soften else choose_warp(self._without_sources, x, y)
         return before
-
-
-def _better(related: Prior, alone: Prior, sources: SourceRows) -> Prior:
-    """Return the fit with earlier studies, or its rival without them if that one predicts the values clearly better.
-
-    Both predict each value from the others. A single value counts for at most MOST_NATS.
-    """
-    assert related.log_predictive is not None and alone.log_predictive is not None
-    gains = np.clip(related.log_predictive - alone.log_predictive, -MOST_NATS, MOST_NATS)
-    if float(gains.sum()) >= -CLEARLY:
-        return replace(related, rival=alone)
-    names = " and ".join(map(repr, sources.names))
-    reason = f"the values of this study were predicted better without {names}, and are modelled alone while that is so"
-    return replace(alone, rival=related, events=(*alone.events, Event("source ignored", reason)))
 
 
 def fit_size(n: int) -> int:
@@ -272,18 +213,3 @@ def is_wide(p: int) -> bool:
 def _octave(n: int) -> int:
     """Return the largest power of 2 up to n, 0 for 0."""
     return 1 << (n.bit_length() - 1) if n else 0
-
-
-def _checked_kernel(kernel: Any, d: int) -> Kernel:
-    if kernel is None:
-        return DEFAULT
-    if isinstance(kernel, type):
-        raise TypeError(f"kernel is the class {kernel.__name__}; give an instance, {kernel.__name__}(...)")
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
-    if kernel.dim not in (None, d):
-        raise ValueError(
-            f"kernel has {kernel.dim} lengthscales but the space has {d} coordinates; give one lengthscale "
-            "per coordinate, or a single number for all"
-        )
-    return kernel

@@ -7,6 +7,7 @@ learned from its values alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from gpmi._support.types import Array, Numbers
 from gpmi.gp.conditioned import Conditioned
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.data import subset
 from gpmi.model.fitting.level_covariance import LevelColumn
+from gpmi.model.fitting.row_noise import RowNoise
 
 # The largest number of rows of all sources that a fit uses, for its cost: with those of the study it is O(n^3). Our
 # choice, not tuned.
@@ -78,3 +80,16 @@ class SourceRows:
         rows, noise = np.column_stack([self.x, self.number]), factor * self.noise * scale**2
         start = Posterior.prior(kernel, noise_var, mean)
         return Conditioned(start.condition(rows, location + scale * self.y, noise), float(len(self.names)))
+
+
+class SourceUnits(NamedTuple):
+    """The values of earlier studies in the units of this one: location + scale * standardised value."""
+
+    rows: SourceRows
+    location: float
+    scale: float
+    noise_factor: float = 1.0  # of the noise variances
+
+    def condition(self, kernel: Kernel, noise_var: float, mean: float) -> Conditioned:
+        """Return f given the values of the sources."""
+        return self.rows.condition(kernel, noise_var, mean, self.location, self.scale, self.noise_factor)

@@ -11,8 +11,9 @@ from gpmi.gp.approximate.ep import Sites, expectation_propagation
 from gpmi.gp.approximate.student import log_student, student
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.criterion import FitSetting
-from gpmi.model.fitting.data import FIT_POINTS, MOST_OWN, RowNoise, is_spread, standardised, subset
+from gpmi.model.fitting.data import FIT_POINTS, is_spread, standardised, subset
 from gpmi.model.fitting.fit import Prior, fit
+from gpmi.model.fitting.row_noise import MOST_OWN, RowNoise
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE
 
 ROUNDS = 6  # of sites, kernel and scale in turn, our choice: after six the scale moves by a few per cent at most

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Observations
-from gpmi.model.fitting.criterion import Criterion, FitSetting
+from gpmi.model.fitting.criterion import Criterion
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, minimum_in_box, start
 from gpmi.model.fitting.fit import Prior
 from gpmi.model.fitting.prior_draws import DrawingProblem
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import LOG_NOISE
 
 # Shares of the variance of y: noise below the first counts as none, and it is compared with noise of at least the
@@ -26,17 +27,19 @@ class UndetectedNoise(NamedTuple):
     nats: float  # by which the evidence of almost no noise exceeds the evidence of this noise
 
 
-def undetected_noise(setting: FitSetting, observed: Observations, near: Prior) -> UndetectedNoise | None:
-    """Return the noise that may exist although the fit `near` has almost none.
+def undetected_noise(priors: PriorSchedule, observed: Observations, near: Prior) -> UndetectedNoise | None:
+    """Return the noise that may exist although the prior `near`, learned from these values, has almost none.
 
-    None if the fit has some, or if some noise is given. It compares the largest evidence with noise of at least MUCH
-    and with noise of at most LITTLE, both without the prior of the noise. That prior favours exact values by up to 6
-    nats, so a fit takes noisy values for exact ones unless the evidence clearly contradicts. Three descents, each some
-    evaluations of O(n^3).
+    None if it has some, if some noise is given, and if the kernel is given or the noise has heavy tails. It compares
+    the largest evidence with noise of at least MUCH and with noise of at most LITTLE, both without the prior of the
+    noise. That prior favours exact values by up to 6 nats, so a fit takes noisy values for exact ones unless the
+    evidence clearly contradicts. Three descents, each some evaluations of O(n^3).
     """
-    problem = DrawingProblem.of(setting, observed, near.warp)
+    if not priors.learns_kernel or priors.student_noise:
+        return None
+    problem = DrawingProblem.of(priors.setting_of(near), observed, near.warp)
     criterion, unknowns, q = problem.criterion, problem.criterion.unknowns, problem.q_of(near)
-    if setting.noise_var is not None or observed.noise_var.any() or q[-1] > math.log(LITTLE):
+    if priors.noise_var is not None or observed.noise_var.any() or q[-1] > math.log(LITTLE):
         return None
     exact = _peak(criterion, [q], float(unknowns.lo[-1]), math.log(LITTLE))
     noisy = _peak(criterion, [unknowns.noisy, q], math.log(MUCH), float(unknowns.hi[-1]))

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gpmi._support import checks
+from gpmi._support import checks, folders
 from gpmi.gp import one_blas_thread
 from gpmi.views.html.calibration import calibration
 from gpmi.views.html.contours import contours
@@ -160,6 +160,6 @@ def write(
     target = Path(path)
     if target.is_dir():
         raise ValueError(f"path is {str(target)!r}, which is a folder; give a file, such as report.html")
-    checks.writable_folder("path", target, target.parent)
+    folders.writable_folder("path", target, target.parent)
     target.write_text(page(source, title, on_section), encoding="utf-8")
     return target
