@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from gpmi import kernels
 from gpmi._support.text import rounded
 from gpmi._support.types import Observations
-from gpmi.analysis.misfit import FEWEST, Misfit, judges, misfit
+from gpmi.analysis.misfit import FEWEST, Misfit, misfit
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import ModelSetting
+from gpmi.optimizer.doubts import judges
 from gpmi.space import Space
 
 SPACE = Space.of([(0.0, 1.0), (0.0, 1.0)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpmi import Optimizer
 from gpmi.trials import Log, Outcome
-from gpmi.trials.corrections import correct
+from gpmi.trials.corrections import correct, retract
 from gpmi.trials.replay import take_over
 
 X, ROW = np.array([0.5]), np.array([0.5])
@@ -101,6 +101,8 @@ def test_what_the_log_counts_is_what_its_trials_say(
                     log.settle(number, {"tell": VALUE, "fail": FAILURE, "reject": REJECTION}[word])
                 case "correct":
                     correct(log, number, Outcome.value(2.0))
+                case "retract":
+                    retract(log, number)
                 case _:
                     getattr(log, word)(number)
         origins = [trial.origin for trial in log.trials]

@@ -19,7 +19,6 @@ from gpmi.analysis.ledger.belief import believed, draw_priors_of, normal_quantil
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.data import warped
-from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, noise_variances
 
 # The rule. Chosen on the seeds below 100 of docs/benchmarks/doubts.md, and judged there on others.
@@ -121,11 +120,3 @@ def misfit(setting: ModelSetting, others: Observations, value: Observations, sig
     tenfold = far[0.1] < FITS < abs(mid) / sd and abs(z) > MISFIT  # near 0 ten times as much is nothing special
     is_gross = abs(y - mid) > GROSS * float(others.y.std())
     return Misfit(sign * y, sign * z, sign * mid, sd, meant, is_gross, is_gross and (tenth or tenfold))
-
-
-def judges(priors: PriorSchedule) -> bool:
-    """Return whether values are judged at all: if the kernel is learned, and the noise has no heavy tails.
-
-    A given kernel is the user's, to the letter. Heavy tails make any value possible.
-    """
-    return priors.learns_kernel and not priors.student_noise

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpmi._support.types import Numbers, Observations
+from gpmi._support.types import Event, Numbers, Observations
 from gpmi.analysis.misfit import LATER, SUSPECT, Misfit, misfit
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.trials import Log
@@ -45,6 +46,19 @@ class OutputValues:
             extremes = (pick(told, key=lambda trial: log[trial].values[self.name]) for pick in (min, max))
             suspects |= {trial: False for trial in extremes if log[trial].origin == "design"}
         return {trial: surprised for trial, surprised in suspects.items() if self.name not in (log[trial].doubts or {})}
+
+
+def judges(priors: PriorSchedule) -> bool:
+    """Return whether values are judged at all: if the kernel is learned, and the noise has no heavy tails.
+
+    A given kernel is the user's, to the letter. Heavy tails make any value possible.
+    """
+    return priors.learns_kernel and not priors.student_noise
+
+
+def doubt_events(log: Log) -> list[Event]:
+    """Return an event for each value that does not fit the others, with the question whether it is right. O(n)"""
+    return [Event("doubtful value", f"trial {t.number}: {t.doubt}") for t in log.trials if t.doubt is not None]
 
 
 def doubts_after(log: Log, outputs: Iterable[OutputValues], number: int) -> Doubts:

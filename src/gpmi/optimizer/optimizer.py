@@ -34,6 +34,7 @@ from gpmi.optimizer.arguments import Arguments, check_single_objective
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import HARDLY, checked_step, is_next_step, may_stop, points_at_target
+from gpmi.optimizer.doubts import doubt_events
 from gpmi.optimizer.levels import from_level_design
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.observations import given_observations, given_trials
@@ -54,6 +55,7 @@ from gpmi.trials.dataframe import Printable
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.replay import take_over
+from gpmi.trials.value_bounds import outside_bounds
 
 
 class Optimizer(Printable):
@@ -375,11 +377,7 @@ class Optimizer(Printable):
         """
         to = self.space.canonical(x)
         row = self.space.encode(to)
-
-        def move() -> Trial:
-            return self._log.move(pending_number(trial, self.space, self._log), frozen(to), row)
-
-        moved = self._log.change(move)
+        moved = self._log.change(lambda: self._log.move(pending_number(trial, self.space, self._log), frozen(to), row))
         logger.info("%r", moved)
         return moved
 
@@ -402,13 +400,12 @@ class Optimizer(Printable):
         None, and `y_before` keeps its first value. Pending points stay pending; only later asks use y.
         """
         given: Any = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
-        value: Any = y
 
         def correct() -> Trial:
             old = corrections.correctable(self._log, trial)
             number = own_number(trial, old.number, self.space, self._log)
             before = Outcome("told", **details_of(old))
-            outcome = self.goals.corrected(before, value, **given)
+            outcome = self.goals.corrected(before, y, **given)
             self._log.check(outcome, number)
             return corrections.correct(self._log, number, outcome)
 
@@ -596,8 +593,8 @@ class Optimizer(Printable):
     @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
-        self._note_outside(trial for trial in self._log.trials if trial.status == "told")
-        self._note_doubts()
+        self._note(*outside_bounds(self.bounds, (t for t in self._log.trials if t.status == "told")))
+        self._note(*doubt_events(self._log))
         return tuple(self._events)
 
     @property
@@ -645,26 +642,6 @@ class Optimizer(Printable):
 
     # Events
 
-    def _note_outside(self, trials: Iterable[Trial]) -> None:
-        """Note each value of these trials that is outside the bounds: it counts as it is. O(n)."""
-        for trial in trials if self.bounds else ():
-            for text in self.outside_bounds(trial):
-                self._note(Event("outside the bounds", text))
-
-    def _note_doubts(self) -> None:
-        """Note each value that does not fit the others, with the question whether it is right. O(n)."""
-        for trial in self._log.trials:
-            if trial.doubt is not None:
-                self._note(Event("doubtful value", f"trial {trial.number}: {trial.doubt}"))
-
-    def outside_bounds(self, trial: Trial) -> list[str]:
-        """Return a sentence about each value of a trial that is outside its bounds."""
-        return [
-            self._arguments.bounds_of(name).warning(trial.number, name, value)
-            for name, value in trial.values.items()
-            if not self._arguments.bounds_of(name).contains(value)
-        ]
-
     def _note(self, *events: Event) -> None:
         for event in events:
             if event not in self._events:
@@ -684,7 +661,7 @@ class Optimizer(Printable):
             comparison = None if is_late else self._prediction(row, outcome)
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
-            self._note_outside([trial])
+            self._note(*outside_bounds(self.bounds, [trial]))
             fields = {} if comparison is None else comparison(self._log, trial)
             trial = self._log.note(trial.number, **fields) if fields else trial
             return self._judged(trial, outcome)
@@ -699,7 +676,7 @@ class Optimizer(Printable):
             return trial
         with uninterrupted():
             self._log.doubt(doubts)
-        self._note_doubts()
+        self._note(*doubt_events(self._log))
         return self._log[trial.number]
 
     def _prediction(self, row: Array, outcome: Outcome) -> Comparison | None:

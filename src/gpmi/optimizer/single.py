@@ -13,12 +13,11 @@ import numpy as np
 
 from gpmi._support.types import Array, Event, Observations
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
-from gpmi.analysis.misfit import judges
 from gpmi.model.model import Model, PendingPosteriors, information_of
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments
 from gpmi.optimizer.curves import probability_to_win
-from gpmi.optimizer.doubts import OutputValues
+from gpmi.optimizer.doubts import OutputValues, judges
 from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import RivalModel, at_best_level
 from gpmi.optimizer.rivals import Rival, rivals_of
@@ -153,7 +152,7 @@ class SingleScore(Strategy):
 
     def judged(self, log: Log, outputs: Collection[str]) -> Iterator[OutputValues]:
         """Yield what is judged: the score by the model that chose the last point, and other outputs by theirs."""
-        score, model = self._arguments.goals.single, self._at_choice
+        score, model = self._output, self._at_choice
         yield from super().judged(log, [name for name in outputs if name != score])
         if (
             score is not None

@@ -14,13 +14,13 @@ from gpmi._support.types import Array, Event
 from gpmi.analysis.front import FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger
-from gpmi.analysis.misfit import FEWEST, judges
+from gpmi.analysis.misfit import FEWEST
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
 from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.arguments import Arguments
-from gpmi.optimizer.doubts import Doubts, OutputValues, doubts_after
+from gpmi.optimizer.doubts import Doubts, OutputValues, doubts_after, judges
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.trials import Log, Outcome, Trial

@@ -8,12 +8,14 @@ stay quantiles. Suggestions come from g and do not depend on bounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpmi._support.text import rounded
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Event
+from gpmi.trials.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,10 @@ class ValueBounds:
 
 
 OPEN = ValueBounds()
+
+
+def outside_bounds(bounds: Mapping[str, ValueBounds], trials: Iterable[Trial]) -> list[Event]:
+    """Return an event for each value of trials that is outside the bounds of its output. O(n)"""
+    values = [(trial.number, *item) for trial in trials if bounds for item in trial.values.items()]
+    outside = [(n, name, y) for n, name, y in values if not bounds.get(name, OPEN).contains(y)]
+    return [Event("outside the bounds", bounds[name].warning(n, name, y)) for n, name, y in outside]

@@ -156,7 +156,8 @@ class FrontView(RunView):
     @property
     def options(self) -> tuple[OptionSummary, ...]:
         """What is known of each option for each objective without a target: at that its largest value is not best."""
-        return tuple(option for option in super().options if not isinstance(self.goals[option.output], Match))
+        targets = {name for name, goal in self.goals.items() if isinstance(goal, Match)}
+        return tuple(option for option in super().options if option.output not in targets)
 
     def options_for(self, output: str) -> tuple[OptionSummary, ...]:
         """Return what is known of each option for one objective; nothing for a limit."""
