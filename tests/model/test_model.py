@@ -160,14 +160,18 @@ def test_a_bulk_load_costs_one_fit_and_replays(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(schedule, "fit", counted)
     x = np.random.default_rng(0).random((200, 2))
     opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
+
+    def f(row: Any) -> float:
+        return float(np.exp(np.sin(5.0 * row[0]) + row[1]))
+
     for row in x:
-        opt.tell(row, float(np.exp(np.sin(5.0 * row[0]) + row[1])))
+        opt.tell(row, f(row))
     first = opt.ask()
     assert fits == [192]
     again = Optimizer([(0.0, 1.0)] * 2, seed=0)
     again.replay(opt.trials[:-1])
     np.testing.assert_array_equal(again.ask(), first)
-    opt.tell(first, 0.0)
+    opt.tell(first, f(first))
     for _ in range(56):
-        opt.tell(opt.ask(), 0.0)
+        opt.tell(row := opt.ask(), f(row))
     assert fits == [192, 192, 224, 256]  # the second is that of the replay; those after start from the one before
