@@ -224,6 +224,8 @@ def test_the_list_of_trials_has_the_outputs(folder: Path) -> None:
     filled()
     fine("ask", "run.db")
     fine("tell", "run.db", 9, "yield=1")
+    assert "doubtful" in fine("trials", "run.db").splitlines()[-1], "ten times less than its neighbours"
+    fine("confirm", "run.db", 9)
     head, *rows = fine("trials", "run.db").splitlines()
     assert head.split() == ["trial", "status", "yield", "cost", "purity", "heat", "why"]
     assert [row.split()[1] for row in rows] == ["told"] * 7 + ["infeasible"] * 2 + ["waiting"]

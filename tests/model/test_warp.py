@@ -158,7 +158,9 @@ def test_an_outlier_where_the_search_has_settled_is_seen(outlier: float) -> None
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0)
     for i in range(17):
         x = opt.ask()
-        opt.tell(x, -((x[0] - 0.3) ** 2 + (x[1] - 0.6) ** 2) + (outlier if i == 15 else 0.0))
+        trial = opt.tell(x, -((x[0] - 0.3) ** 2 + (x[1] - 0.6) ** 2) + (outlier if i == 15 else 0.0))
+        if i == 15:
+            opt.confirm(trial)  # otherwise the model leaves it out
     opt.ask()
     assert opt.warp.bends
 

@@ -159,9 +159,9 @@ def test_after_a_start_at_the_top_the_values_of_the_policy_tell_how_f_varies() -
     for x in np.linspace(0.48, 0.52, 6):
         opt.tell([x], 1.0)
     for y in (0.0, 0.1, -0.2, 0.2, 0.1, 0.3, -0.1, 0.1):
-        opt.tell(opt.ask(), y)
+        opt.confirm(opt.tell(opt.ask(), y))
     last = opt.ask()
-    opt.tell(last, 1.0005)
+    opt.confirm(opt.tell(last, 1.0005))
     assert not opt._log[14].sd <= 0.001
     assert taught_nothing(opt._log, opt.space, Orientation("max"), 0.0)[-1]
 

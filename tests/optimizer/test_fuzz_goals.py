@@ -148,7 +148,9 @@ class History:
         x = self.rng.choice(own_points(self.name))
         items = dict(x) if isinstance(x, dict) else dict(enumerate(x.tolist()))
         key = self.rng.choice(sorted(items))
-        if self.name != "branches" or key == "kind":  # there a coordinate may depend on another one
+        spec: Any = SPACES[self.name][0]
+        has_condition = isinstance(spec, dict) and getattr(spec[key], "when", None) is not None
+        if not has_condition and (self.name != "branches" or key == "kind"):  # there constraints exclude others
             again = self.fresh().replay(self.opt.trials)
             points = self.add(lambda: [self.opt.ask(fixed={key: items[key]})])
             for point in points:

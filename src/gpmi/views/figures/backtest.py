@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from gpmi._support.text import shortened
-from gpmi.views.figures.style import BLACK, COLOURS, GREY, without_math
+from gpmi.views.figures.style import BLACK, COLOURS, GREY, add_legend, without_math
 from gpmi.views.pictures.convergence import FEW_RUNS
 from gpmi.views.run_view import NAME
 
@@ -57,5 +57,5 @@ def draw_backtest(ax: Axes, result: Backtest) -> None:
     count = len(result.seeds)
     band = " and the central 80 %" if count >= FEW_RUNS else " and their range" if count > 1 else ""
     ax.set_title(f"{result.rows} rows, mean of {count} run{'s' * (count > 1)}{band}")
-    ax.legend(loc="best")
+    add_legend(ax)
     ax.grid(True)

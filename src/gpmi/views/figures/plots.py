@@ -27,6 +27,7 @@ from gpmi.views.figures.convergence import groups_of
 from gpmi.views.figures.drawing import draw
 from gpmi.views.figures.front import draw_front, draw_hypervolume
 from gpmi.views.figures.style import (
+    add_legend,
     add_panels,
     figure_of,
     label_first_column,
@@ -95,7 +96,7 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
             marks.append(observations(axis, posterior.x[inside], y[-1]))
         draw(ax, Picture("", "", Ruler.of(axis), Ruler.fitted("", np.concatenate(y)), marks))
         ax.set(xlabel=name, ylabel="$y$")
-        ax.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
+        add_legend(ax, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
     return figure
 
 
@@ -195,7 +196,7 @@ def convergence(
         if len(runs) == 1 and optimum is None:
             picture = replace(picture, marks=convergence_pictures.values(runs[0]).marks)
         draw(ax, picture)
-        ax.legend(loc="best")
+        add_legend(ax)
     return figure_of(ax)
 
 
@@ -361,7 +362,7 @@ def calibration(source: Source, *, output: str | None = None, ax: Axes | None = 
             assert view.ledger is not None
             draw(panel, calibration_pictures.quantiles(view.ledger))
             panel.set_title(_verdict(view))
-            panel.legend(loc="upper left")
+            add_legend(panel, loc="upper left")
     return figure_of(panels[0])
 
 
@@ -628,7 +629,7 @@ def _add_legend(panels: Sequence[Axes], ax: Axes | None) -> None:
         figure = figure_of(panels[0])
         figure.legend(*_all_labels(panels), ncols=int(figure.get_figwidth() / LABEL), loc="outside upper left")
     else:
-        ax.legend(loc="best")
+        add_legend(ax)
 
 
 def _all_labels(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:

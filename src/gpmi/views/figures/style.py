@@ -135,6 +135,12 @@ def label_first_column(panels: Sequence[Axes]) -> None:
             ax.tick_params(labelleft=False)
 
 
+def add_legend(ax: Axes, **where: Any) -> None:
+    """Add the legend, if anything has a name; best where it hides least."""
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(**{"loc": "best", **where})
+
+
 def legend_above(ax: Axes) -> None:
     """Add the legend in one line above the axes, where it hides no value."""
     where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi.views.figures.drawing import draw
-from gpmi.views.figures.style import AREAS, BLUE, GREY, legend_above
+from gpmi.views.figures.style import AREAS, BLUE, GREY, add_legend, legend_above
 from gpmi.views.model_view import WIDE_RANGE
 from gpmi.views.pictures.convergence import regret, values
 from gpmi.views.run_view import OutputView
@@ -65,7 +65,7 @@ def _draw_regret(ax: Axes, run: OutputView) -> None:
         return
     draw(ax, regret(run, run.regret_history))
     ax.set(title=r"Simple regret, $\max f - f$(recommended)", ylabel="")
-    ax.legend(loc="best")
+    add_legend(ax)
 
 
 def label_t(ax: Axes, name: str, last: int) -> None:

@@ -13,7 +13,7 @@ from gpmi.views.pictures.picture import Picture, Ruler, Spans
 from gpmi.views.pictures.slices import curve, rug
 from gpmi.views.run_view import OutputView
 
-NAME = 24  # characters of the name of a parameter, at most
+NAME = 24  # characters of the name of a parameter or an output, at most
 BAR = 0.38  # the height of a bar, of a row
 DESCRIBED = 8  # parameters in the alternative text, at most
 
@@ -46,10 +46,11 @@ def dependence(run: OutputView, axis: Axis, index: Importance, y: Ruler) -> Pict
     rows[:, axis.columns] = index.settings
     bounds = np.array([index.effect_interval[:, 0], index.effect, index.effect_interval[:, 1]])
     marks = curve(axis, rows, bounds, "mean over the others", "95 % interval")
-    title = f"{run.function_name} along {axis.name}, averaged over the other parameters"
+    title = f"{shortened(run.function_name, NAME)} along {axis.name}, averaged over the other parameters"
     return Picture(title, "", Ruler.of(axis), y, [*marks, rug(axis, run.rows, y)])
 
 
 def effects(run: OutputView, indices: Sequence[Importance]) -> Ruler:
     """Return an axis for E[f | x_i] of several parameters."""
-    return Ruler.fitted(run.function_name, np.concatenate([index.effect_interval.ravel() for index in indices]))
+    ends = np.concatenate([index.effect_interval.ravel() for index in indices])
+    return Ruler.fitted(shortened(run.function_name, NAME), ends)
