@@ -86,6 +86,7 @@ def test_a_study_of_optuna_can_be_taken_up(tmp_path: Path) -> None:
 
 def test_what_has_no_place_is_said(tmp_path: Path) -> None:
     study = stored(tmp_path)
+    study.sampler = optuna.samplers.RandomSampler(seed=0)
     study.optimize(lambda t: t.suggest_float("x", 0.0, 2.0), n_trials=8)
     outside = [t.number for t in study.trials if t.value > 1.0]
     back = from_optuna(study, {"x": (0.0, 1.0)})

@@ -10,7 +10,7 @@ from gpmi.serve.model_worker import STATISTICS, StudySummary
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.storage import point_to_json
 from gpmi.views.html import Section
-from gpmi.views.html.markup import Child, Markup, joined, sentence, tag
+from gpmi.views.html.markup import Child, Markup, sentence, tag
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, best: BestSoFar) -> Markup:
@@ -65,7 +65,7 @@ def _model_summary(session: Session, live: LiveUpdates, best: BestSoFar) -> Chil
     for doubt in now.facts.doubts:
         link = tag("a", f"Trial {doubt['trial']}", href=f"{best.at}/trial/{doubt['trial']}")
         parts.append(tag("p", link, f": {doubt['why']}"))
-    parts += [joined(tag("h3", section.title), Markup(section.html)) for section in now.options]
+    parts += [tag("details", tag("summary", section.title), Markup(section.html)) for section in now.options]
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts
