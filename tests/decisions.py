@@ -3,7 +3,8 @@
 The recorded decisions are *imposed*: the optimizer decides, its decision is noted, and the run goes on with the
 recorded one. So rounding cannot add up from query to query: each decision is made from what was known when it was
 recorded. It must then be the recorded one, up to ROUNDING, unless rounding decided a tie: the best point of another
-place had a score within TIE when the run was recorded (the margin in the file), and the recorded one has it here.
+place had a score within TIE when the run was recorded (the margin in the file), and the recorded one has it here. If
+the recorded scores were equal but for their last digits, the recorded one must be NEAR here: fits end elsewhere, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpmi.search.finite_search import FiniteSearch
 
 ROUNDING = 1e-5  # of a point, in widths of the space; the limit of `gpmi.storage.verification`
 TIE = 1e-6  # between two scores, relative to their scale: a gain at which a climb stops
+EQUAL, NEAR = 1e-12, 1e-3  # the last digits of scores; what NumPy 1.26 without AVX-512 makes of such a tie is 3.5e-4
 
 
 class Decision(NamedTuple):
@@ -42,8 +44,10 @@ class Decision(NamedTuple):
 def unexplained(differences: Sequence[list[float] | None], margins: Sequence[float | None]) -> str | None:
     """Return the first decision that differs from the recorded one, and not by a tie; None if there is none."""
     for place, (difference, margin) in enumerate(zip(differences, margins, strict=True)):
-        if difference is not None and not (margin is not None and max(margin, difference[1]) <= TIE):
-            distance, lack = difference
+        if difference is None:
+            continue
+        distance, lack = difference
+        if margin is None or margin > TIE or lack > (NEAR if margin <= EQUAL else TIE):
             return f"decision {place} is {distance:.2g} from the recorded one; margin {margin}, lack {lack:.2g}"
     return None
 
