@@ -5,7 +5,8 @@
 
 Runs of 40 evaluations with two outputs, both drawn from Gaussian processes in two to four dimensions, one to be
 maximised and one to be minimised, with noise. Each run has four questions: two conditions that points meet, and two
-that no point meets. The rule was chosen on no run; these were listed beforehand and played once.
+that no point meets. The rule was chosen on no run. The runs were played twice with the same rule: the first
+time counted answers that are truly worse than a measured point; the second counts those known to be worse, too.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def write_page(new: int) -> None:
         f"In truth {len(worse)} answers are worse in both outputs than a measured point by more than {CLEARLY} sd, "
         f"{sum(r['noise'] == NOISES[1] for r in worse)} of them with noise of {NOISES[1]} sd: noise hides it.",
     ]
-    text = "Every number is from choices.csv. [../howto/two_objectives.md](../howto/two_objectives.md) shows `choose`."
+    text = "The second promise was worded after the true counts were seen. "
+    text += "Every number is from choices.csv. [../howto/two_objectives.md](../howto/two_objectives.md) shows `choose`."
     harness.page(__file__, "Choosing a point, measured", text, body, runs=len({order(r)[:3] for r in rows}), new=new)
 
 

@@ -50,7 +50,7 @@ RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the err
 # The range would be that of one very bad value. Our choice.
 SMALLEST = 0.01
 # A better point that is missed counts from this share of the smallest gain: noise hides a smaller gain from ten more
-# evaluations, but whoever uses the point has it every time (docs/benchmarks/can_stop.md).
+# evaluations, but it counts at every later use of the point (docs/benchmarks/can_stop.md).
 NEAR = 0.25
 _PART = 4  # every fourth draw of the prior is examined before the others: our choice
 _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws estimate 0.05 with an sd of 0.03

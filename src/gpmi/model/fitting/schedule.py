@@ -204,8 +204,8 @@ def warm_size(p: int) -> int | None:
 def is_wide(p: int) -> bool:
     """Return whether the fit on p observations has other starts besides its warm start.
 
-    It has up to 16 observations, at 24, 32, 48, 64, 128 and 256, and beyond FIT_POINTS: there a fit serves so many
-    suggestions that its cost does not matter, and a wrong optimum would be inherited by all later ones. Our choice.
+    It has up to 16 observations, at 24, 32, 48, 64, 128 and 256, and beyond FIT_POINTS: there a fit serves many
+    suggestions, so its cost does not matter, and a wrong optimum would be inherited by all later ones. Our choice.
     """
     return p <= 16 or p > FIT_POINTS or p == _octave(p) or (p <= 64 and 2 * p == 3 * _octave(p))
 
