@@ -241,8 +241,8 @@ def write_page(new: int) -> None:
     played = len({tuple(row[column] for column in COLUMNS[:4]) for row in rows})
     text = (
         "Every number is from can_stop.csv. [../ledger.md](../ledger.md) has the rule. The runs were listed "
-        f"beforehand; {played} of {len(runs())} were played so far, in an order that mixes their kinds. The damping of chances "
-        "under noise was chosen with those of belief.csv in view, so for chances the runs of belief.py are no new test."
+        f"beforehand; {played} of {len(runs())} were played so far, in an order that mixes their kinds. The damping of "
+        "chances under noise was chosen with those of belief.csv in view, so those runs are no new test of it."
     )
     harness.page(__file__, "Can I stop?", text, body, runs=played, new=new)
 
